@@ -1,0 +1,1 @@
+"""Gymnasium worlds and a pretrained spatial world model."""

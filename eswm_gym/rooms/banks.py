@@ -1,0 +1,187 @@
+"""Memory banks of batches of rooms (paper: "Generating Memory Banks").
+
+A batch of banks is a (B, M, 3) int array of (s_s, a, s_e) rows in random order, padded with -1 at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eswm_gym.rooms.generation import RoomBatch
+from eswm_gym.rooms.lattice import N_ACTIONS, reverse_action
+
+
+@dataclass(frozen=True, eq=False)
+class BankBatch:
+    """The moves of each room that its memory bank holds.
+
+    Attributes:
+        rooms: the rooms; `rooms.observed` is what the banks observe.
+        source: (B, M) int, location where each move starts, -1 for padding.
+        action: (B, M) int, its action, -1 for padding.
+    """
+
+    rooms: RoomBatch
+    source: np.ndarray
+    action: np.ndarray
+
+    def transitions(self) -> np.ndarray:
+        """(B, M, 3) int, the moves as (s_s, a, s_e), -1 for padding."""
+        rows = np.arange(len(self.source))[:, None]
+        end = self.rooms.targets()[rows, self.source, self.action]
+        states = self.rooms.states
+        bank = np.stack([states[rows, self.source], self.action, states[rows, end]], axis=2)
+        bank[self.source < 0] = -1
+        return bank
+
+    def holds(self) -> np.ndarray:
+        """(B, L, 6) bool, whether the bank holds the move from each location by each action."""
+        held = np.zeros((*self.rooms.states.shape, N_ACTIONS), bool)
+        room, slot = np.nonzero(self.source >= 0)
+        held[room, self.source[room, slot], self.action[room, slot]] = True
+        return held
+
+
+def _shuffle(rng: np.random.Generator, rooms: RoomBatch, source: np.ndarray, action: np.ndarray) -> BankBatch:
+    """Put the moves in random order, padding last, and cut columns that are padding everywhere."""
+    key = rng.random(source.shape, dtype=np.float32)
+    key[source < 0] = 2
+    order = key.argsort(1)[:, : max(1, (source >= 0).sum(1).max(initial=0))]
+    return BankBatch(rooms, np.take_along_axis(source, order, 1), np.take_along_axis(action, order, 1))
+
+
+def spanning_banks(rng: np.random.Generator, rooms: RoomBatch) -> BankBatch:
+    """Draw one minimal spanning bank for each room.
+
+    A random-weight minimum spanning forest over the observed free locations, each edge walked in a random
+    direction, plus one bump into each observed wall location that has an observed free neighbour.
+
+    Args:
+        rng: source of randomness.
+        rooms: B rooms.
+
+    Returns:
+        B banks of at most L - 1 transitions.
+    """
+    lattice = rooms.lattice
+    n, n_locations = rooms.states.shape
+    batch = np.arange(n)
+    free = rooms.observed & ~rooms.walls
+
+    # Prim's algorithm on all rooms at once: `key` is the lightest edge from the tree to each location, `inf`
+    # for what cannot be joined (again). A key of 2 or more has no edge yet: it starts the next tree.
+    weight = rng.random((n, len(lattice.edges)), dtype=np.float32)
+    edge_of = _edge_index(lattice)
+    key = np.full((n, n_locations + 1), np.inf, np.float32)  # last column: off the lattice
+    key[:, :-1][free] = 2 + rng.random(free.sum(), dtype=np.float32)
+    joined_by = np.full((n, n_locations + 1), -1, np.int64)  # action from the tree to the location
+    parent = np.full((n, n_locations + 1), -1, np.int64)
+    done = np.zeros((n, n_locations + 1), bool)
+    done[:, :-1] = ~free
+    done[:, -1] = True
+    for _ in range(free.sum(1).max(initial=0)):
+        here = key[:, :-1].argmin(1)
+        key[batch, here] = np.inf
+        alive = ~done[batch, here]
+        done[batch, here] = True
+        around = lattice.neighbors[here]
+        w = weight[batch[:, None], edge_of[here]]
+        lighter = (w < key[batch[:, None], around]) & ~done[batch[:, None], around] & alive[:, None]
+        room, action = np.nonzero(lighter)
+        location = around[room, action]
+        key[room, location] = w[room, action]
+        joined_by[room, location] = action
+        parent[room, location] = here[room]
+    source, action = parent[:, :-1], joined_by[:, :-1]
+    flip = (rng.random(source.shape, dtype=np.float32) < 0.5) & (source >= 0)
+    source = np.where(flip, np.arange(n_locations), source)
+    action = np.where(flip, reverse_action(action), action)
+
+    # A wall location has no edge in the forest, so its bump takes its place in the arrays.
+    room, wall = np.nonzero(rooms.walls & rooms.observed)
+    around = lattice.neighbors[wall]
+    score = rng.random(around.shape, dtype=np.float32) * ((around >= 0) & free[room[:, None], around])
+    toward = score.argmax(1)
+    reachable = score.max(1, initial=0) > 0
+    room, wall, toward = room[reachable], wall[reachable], toward[reachable]
+    source[room, wall] = lattice.neighbors[wall, toward]
+    action[room, wall] = reverse_action(toward)
+    return _shuffle(rng, rooms, source, action)
+
+
+def _edge_index(lattice) -> np.ndarray:
+    """(L, 6) int, index into lattice.edges of each on-lattice move (0 elsewhere)."""
+    index = np.zeros(lattice.neighbors.shape, np.int64)
+    source, action = np.nonzero(lattice.neighbors[:, :3] >= 0)
+    number = np.arange(len(lattice.edges))
+    index[source, action] = number
+    index[lattice.neighbors[source, action], reverse_action(action)] = number
+    return index
+
+
+def add_transitions(rng: np.random.Generator, banks: BankBatch, extra: np.ndarray, off_lattice: bool = True) -> BankBatch:
+    """Make banks non-minimal: add observed moves that they do not hold yet.
+
+    Args:
+        rng: source of randomness.
+        banks: B banks.
+        extra: (B,) int, how many to add; fewer are added where a room has no more.
+        off_lattice: whether moves off the lattice, which stay in place, may be added.
+    """
+    rooms = banks.rooms
+    candidates = observed_moves(rooms) & ~banks.holds()
+    if not off_lattice:
+        candidates &= rooms.lattice.on_lattice
+    candidates = candidates.reshape(len(rooms), -1)
+    extra = np.minimum(extra, candidates.sum(1))
+    key = np.where(candidates, rng.random(candidates.shape, dtype=np.float32), 2)
+    chosen = key.argsort(1)[:, : extra.max(initial=0)]
+    chosen = np.where(np.arange(chosen.shape[1]) < extra[:, None], chosen, -1)
+    source = np.where(chosen >= 0, chosen // N_ACTIONS, -1)
+    action = np.where(chosen >= 0, chosen % N_ACTIONS, -1)
+    return _shuffle(rng, rooms, np.hstack([banks.source, source]), np.hstack([banks.action, action]))
+
+
+def walk_banks(rng: np.random.Generator, rooms: RoomBatch, steps: np.ndarray, curiosity: float = 0.8) -> BankBatch:
+    """Draw banks from walks, each transition kept once; what the walk did not touch becomes unobserved.
+
+    Args:
+        rng: source of randomness.
+        rooms: B rooms; their own unobserved regions are ignored.
+        steps: (B,) int, length of each walk.
+        curiosity: probability of preferring a move that was not tried at this location yet.
+    """
+    lattice = rooms.lattice
+    n, n_locations = rooms.states.shape
+    batch = np.arange(n)
+    here = np.where(rooms.walls, 0, 1 + rng.random(rooms.walls.shape, dtype=np.float32)).argmax(1)
+    targets = rooms.targets()
+    tried = np.zeros((n, n_locations, N_ACTIONS), bool)
+    observed = np.zeros((n, n_locations + 1), bool)
+    observed[batch, here] = True
+    for step in range(steps.max(initial=0)):
+        walking = step < steps
+        score = rng.random((n, N_ACTIONS), dtype=np.float32)
+        score += ~tried[batch, here] * (rng.random(n) < curiosity)[:, None]
+        # A user's explorer reads the action mask, so moves off the lattice are rare.
+        score += (lattice.on_lattice[here] | (rng.random(n) < 0.1)[:, None]) * np.float32(2)
+        action = score.argmax(1)
+        tried[batch[walking], here[walking], action[walking]] = True
+        observed[batch[walking], lattice.neighbors[here, action][walking]] = True
+        here = np.where(walking, targets[batch, here, action], here)
+    seen = RoomBatch(lattice, rooms.states, rooms.walls, observed[:, :-1])
+    room, source, action = np.nonzero(tried)
+    slot = np.arange(len(room)) - np.searchsorted(room, batch)[room]
+    sources = np.full((n, max(1, slot.max(initial=0) + 1)), -1)
+    actions = sources.copy()
+    sources[room, slot], actions[room, slot] = source, action
+    return _shuffle(rng, seen, sources, actions)
+
+
+def observed_moves(rooms: RoomBatch) -> np.ndarray:
+    """(B, L, 6) bool, moves from an observed free location to an observed location, wall, or off the lattice."""
+    free = rooms.observed & ~rooms.walls
+    around = rooms.lattice.neighbors
+    return free[:, :, None] & (rooms.observed[:, around] | (around < 0))

@@ -1,0 +1,170 @@
+"""Random rooms in batches (paper: "Building Random Environments")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eswm_gym.rooms.lattice import N_ACTIONS, HexLattice, hex_lattice
+
+
+@dataclass(frozen=True)
+class RoomConfig:
+    """A family of rooms.
+
+    Attributes:
+        radius: radius of the lattice.
+        states: the vocabulary; each room gives every location a different one of them.
+        wall_length: least and greatest number of wall locations; (0, 0) is an open arena. None: from the
+            radius to two less than the diameter, so that a straight wall seldom splits the room.
+        no_wall: probability of a room without a wall.
+        straightness: probability that the wall goes on straight at each step, else it turns by 60 degrees.
+        hidden: greatest share of locations in the unobserved region; its size is drawn uniformly.
+    """
+
+    radius: int = 3
+    states: tuple[int, ...] = tuple(range(37))
+    wall_length: tuple[int, int] | None = None
+    no_wall: float = 0.1
+    straightness: float = 0.8
+    hidden: float = 0.4
+
+    def __post_init__(self) -> None:
+        n = hex_lattice(self.radius).n_locations
+        if len(set(self.states)) != len(self.states) or min(self.states, default=-1) < 0:
+            raise ValueError("states must be different and not negative")
+        if len(self.states) < n:
+            raise ValueError(f"{len(self.states)} states cannot fill the {n} locations of radius {self.radius}")
+        low, high = self.wall_lengths
+        if not 0 <= low <= high < n:
+            raise ValueError(f"wall_length must be 0 <= least <= greatest < {n} locations, got {self.wall_length}")
+        for name in ("no_wall", "straightness", "hidden"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+
+    @property
+    def wall_lengths(self) -> tuple[int, int]:
+        return self.wall_length or (self.radius, 2 * self.radius - 1)
+
+    @staticmethod
+    def random_wall(radius: int = 3, **overrides) -> RoomConfig:
+        """Random Wall: unique integer states, one mostly straight wall, a hidden region."""
+        n = hex_lattice(radius).n_locations
+        return RoomConfig(**{"radius": radius, "states": tuple(range(n)), **overrides})
+
+    @staticmethod
+    def open_arena(radius: int = 2, **overrides) -> RoomConfig:
+        """Open Arena: 64 states (6 bits), no wall, everything observed."""
+        arena = {"radius": radius, "states": tuple(range(64)), "wall_length": (0, 0), "hidden": 0.0}
+        return RoomConfig(**{**arena, **overrides})
+
+
+@dataclass(frozen=True, eq=False)
+class RoomBatch:
+    """B rooms on one lattice.
+
+    Attributes:
+        lattice: the lattice.
+        states: (B, L) int, the state at each location.
+        walls: (B, L) bool.
+        observed: (B, L) bool, False in the unobserved region.
+    """
+
+    lattice: HexLattice
+    states: np.ndarray
+    walls: np.ndarray
+    observed: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def targets(self) -> np.ndarray:
+        """(B, L, 6) int, the location where each move ends: blocked moves stay (DESIGN: "bump")."""
+        onto_wall = self.walls[:, self.lattice.next_location]
+        here = np.arange(self.lattice.n_locations)[:, None]
+        return np.where(onto_wall, here, self.lattice.next_location)
+
+    def is_true(self, transitions: np.ndarray) -> np.ndarray:
+        """Whether transitions happen in their rooms.
+
+        Args:
+            transitions: (B, N, 3) int of (s_s, a, s_e); anything out of range, such as -1, is not true.
+
+        Returns:
+            (B, N) bool.
+        """
+        size = max(self.states.max(), transitions[..., [0, 2]].max()) + 2
+        location = np.full((len(self), size), -1)
+        rows = np.arange(len(self))[:, None]
+        location[rows, self.states] = np.arange(self.lattice.n_locations)
+        source = location[rows, transitions[..., 0]]
+        end = location[rows, transitions[..., 2]]
+        action = transitions[..., 1]
+        known = (source >= 0) & (end >= 0) & (action >= 0) & (action < N_ACTIONS)
+        walked = self.targets()[rows, source, np.where(known, action, 0)] == end
+        return known & ~self.walls[rows, source] & walked
+
+
+def random_walls(rng: np.random.Generator, n: int, config: RoomConfig) -> np.ndarray:
+    """Draw (n, L) bool walls: each a contiguous, mostly straight run, grown from both of its ends."""
+    lattice = hex_lattice(config.radius)
+    walls = np.zeros((n, lattice.n_locations), bool)
+    low, high = config.wall_lengths
+    left = np.where(rng.random(n) < config.no_wall, 0, rng.integers(low, high + 1, n))
+    rooms = np.arange(n)
+    seed = rng.integers(lattice.n_locations, size=n)
+    walls[rooms[left > 0], seed[left > 0]] = True
+    left = left - 1
+    for side in (0, 3):  # forward from the seed as far as it goes, then backward
+        direction = (rng.integers(N_ACTIONS, size=n) if side == 0 else direction + 3) % N_ACTIONS
+        growing, tip = left > 0, seed.copy()
+        for _ in range(high - 1):
+            if not growing.any():
+                break
+            turn = np.where(rng.random(n) < config.straightness, 0, rng.choice((-1, 1), n))
+            ahead = lattice.neighbors[tip, (direction + turn) % N_ACTIONS]
+            growing &= (ahead >= 0) & ~walls[rooms, ahead] & (left > 0)
+            walls[rooms[growing], ahead[growing]] = True
+            tip = np.where(growing, ahead, tip)
+            left = left - growing
+    return walls
+
+
+def random_regions(rng: np.random.Generator, sizes: np.ndarray, lattice: HexLattice) -> np.ndarray:
+    """Draw (n, L) bool connected regions of the given sizes, each grown around a random location with a ragged rim."""
+    n = len(sizes)
+    region = np.zeros((n, lattice.n_locations), bool)
+    key = np.full((n, lattice.n_locations + 1), np.inf, np.float32)  # last column: off the lattice
+    rooms = np.arange(n)
+    seed = rng.integers(lattice.n_locations, size=n)
+    weight = lattice.distances[seed] + 2 * rng.random((n, lattice.n_locations), dtype=np.float32)
+    key[rooms, seed] = 0
+    for step in range(sizes.max(initial=0)):
+        nearest = key[:, :-1].argmin(1)
+        grows = step < sizes
+        region[rooms[grows], nearest[grows]] = True
+        around = lattice.neighbors[nearest]
+        inside = region[rooms[:, None], around] | (around < 0)
+        key[rooms[:, None], around] = np.where(inside, np.inf, weight[rooms[:, None], around])
+        key[rooms, nearest] = np.inf
+    return region
+
+
+def generate_rooms(rng: np.random.Generator, n: int, config: RoomConfig) -> RoomBatch:
+    """Draw n rooms: a random assignment of states to locations, a wall, an unobserved region.
+
+    Args:
+        rng: the only source of randomness.
+        n: number of rooms.
+        config: the family.
+    """
+    lattice = hex_lattice(config.radius)
+    order = rng.random((n, len(config.states)), dtype=np.float32).argsort(1)[:, : lattice.n_locations]
+    sizes = rng.integers(int(config.hidden * lattice.n_locations) + 1, size=n)
+    return RoomBatch(
+        lattice=lattice,
+        states=np.asarray(config.states)[order],
+        walls=random_walls(rng, n, config),
+        observed=~random_regions(rng, sizes, lattice),
+    )

@@ -1,0 +1,105 @@
+"""Queries about batches of rooms (paper: "Query Selection")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from eswm_gym.rooms.banks import BankBatch
+
+
+class Kind(IntEnum):
+    """What a query asks about."""
+
+    UNSEEN = 0
+    SEEN = 1
+    UNSOLVABLE = 2
+    OFF_LATTICE = 3
+
+
+# Shares of unseen, seen, unsolvable and off-lattice queries.
+PAPER_MIX = (0.68, 0.15, 0.17, 0.0)
+TRAINING_MIX = (0.66, 0.12, 0.17, 0.05)
+
+
+@dataclass(frozen=True, eq=False)
+class QueryBatch:
+    """Q queries for each of B rooms.
+
+    Attributes:
+        transitions: (B, Q, 3) int, the whole true transitions (s_s, a, s_e).
+        masked: (B, Q) int, which component is hidden: 0 source, 1 action, 2 end.
+        kind: (B, Q) int of Kind. The right answer to an unsolvable query is "I don't know".
+        location, action: (B, Q) int, the moves asked about.
+    """
+
+    transitions: np.ndarray
+    masked: np.ndarray
+    kind: np.ndarray
+    location: np.ndarray
+    action: np.ndarray
+
+
+def move_kinds(banks: BankBatch) -> np.ndarray:
+    """(B, L, 6) int of Kind for each move, -1 for moves that are not asked about.
+
+    A move is unsolvable if exactly one of its ends is observed and neither is a wall: asked where a move into
+    an unobserved wall leads, the model sees the same question and owes the same answer.
+    """
+    rooms = banks.rooms
+    around = rooms.lattice.neighbors
+    free = ~rooms.walls
+    observed = rooms.observed
+    kind = np.full((*rooms.states.shape, around.shape[1]), -1, np.int8)
+    on = rooms.lattice.on_lattice & free[:, :, None]
+    here, there = observed[:, :, None], observed[:, around]
+    kind[on & here & there] = Kind.UNSEEN
+    kind[on & (here ^ there) & free[:, around]] = Kind.UNSOLVABLE
+    kind[(observed & free)[:, :, None] & ~rooms.lattice.on_lattice] = Kind.OFF_LATTICE
+    kind[banks.holds()] = Kind.SEEN
+    return kind
+
+
+def draw_queries(rng: np.random.Generator, banks: BankBatch, n: int, mix=PAPER_MIX) -> QueryBatch:
+    """Draw n queries for each bank, each with one component masked.
+
+    Args:
+        rng: source of randomness.
+        banks: B banks.
+        n: queries for each bank.
+        mix: shares of the kinds in the order of Kind; kinds that a room lacks leave their share to the others.
+
+    Raises:
+        ValueError: if mix has not one share for each kind.
+    """
+    if len(mix) != len(Kind):
+        raise ValueError(f"mix needs {len(Kind)} shares, got {len(mix)}")
+    rooms = banks.rooms
+    batch = len(rooms)
+    kind = move_kinds(banks).reshape(batch, -1)
+    # Inverse CDF: each move weighs the share of its kind over how many of that kind the room has.
+    weight = np.zeros(kind.shape, np.float64)
+    for k, share in enumerate(mix):
+        of_kind = kind == k
+        weight += of_kind * (share / np.maximum(of_kind.sum(1, keepdims=True), 1))
+    total = weight.sum(1, keepdims=True)
+    empty = total[:, 0] == 0
+    weight[empty], total[empty] = kind[empty] >= 0, (kind[empty] >= 0).sum(1, keepdims=True)
+    cdf = weight.cumsum(1) / np.maximum(total, 1e-9)
+    rows = np.arange(batch)[:, None]
+    # One search over all rooms: room i's distribution occupies the interval (i, i + 1].
+    draw = rows + 1.0 - rng.random((batch, n))
+    move = np.searchsorted((np.minimum(cdf, 1) + rows).ravel(), draw.ravel()).reshape(batch, n)
+    move = np.minimum(move - rows * kind.shape[1], kind.shape[1] - 1)
+    location, action = np.divmod(move, rooms.lattice.neighbors.shape[1])
+    end = rooms.targets()[rows, location, action]
+    states = rooms.states
+    return QueryBatch(
+        transitions=np.stack([states[rows, location], action, states[rows, end]], axis=2),
+        masked=rng.integers(3, size=(batch, n)),
+        kind=kind[rows, move],
+        location=location,
+        action=action,
+    )
