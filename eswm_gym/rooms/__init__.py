@@ -1,9 +1,11 @@
 """Rooms on a hexagonal lattice, their memory banks and queries: pure NumPy, in batches."""
 
 from eswm_gym.rooms.banks import BankBatch, add_transitions, observed_moves, spanning_banks, walk_banks
+from eswm_gym.rooms.bits import bits_to_state, state_to_bits
 from eswm_gym.rooms.generation import RoomBatch, RoomConfig, generate_rooms
 from eswm_gym.rooms.lattice import ACTION_NAMES, N_ACTIONS, HexLattice, hex_lattice, reverse_action
 from eswm_gym.rooms.queries import PAPER_MIX, TRAINING_MIX, Kind, QueryBatch, draw_queries, move_kinds
+from eswm_gym.rooms.room import Room
 
 __all__ = [
     "ACTION_NAMES",
@@ -14,9 +16,11 @@ __all__ = [
     "HexLattice",
     "Kind",
     "QueryBatch",
+    "Room",
     "RoomBatch",
     "RoomConfig",
     "add_transitions",
+    "bits_to_state",
     "draw_queries",
     "generate_rooms",
     "hex_lattice",
@@ -24,5 +28,6 @@ __all__ = [
     "observed_moves",
     "reverse_action",
     "spanning_banks",
+    "state_to_bits",
     "walk_banks",
 ]

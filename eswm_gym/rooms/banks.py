@@ -121,7 +121,9 @@ def _edge_index(lattice) -> np.ndarray:
     return index
 
 
-def add_transitions(rng: np.random.Generator, banks: BankBatch, extra: np.ndarray, off_lattice: bool = True) -> BankBatch:
+def add_transitions(
+    rng: np.random.Generator, banks: BankBatch, extra: np.ndarray, off_lattice: bool = True
+) -> BankBatch:
     """Make banks non-minimal: add observed moves that they do not hold yet.
 
     Args:
@@ -144,7 +146,9 @@ def add_transitions(rng: np.random.Generator, banks: BankBatch, extra: np.ndarra
     return _shuffle(rng, rooms, np.hstack([banks.source, source]), np.hstack([banks.action, action]))
 
 
-def walk_banks(rng: np.random.Generator, rooms: RoomBatch, steps: np.ndarray, curiosity: float = 0.8) -> BankBatch:
+def walk_banks(
+    rng: np.random.Generator, rooms: RoomBatch, steps: np.ndarray, curiosity: float = 0.8
+) -> BankBatch:
     """Draw banks from walks, each transition kept once; what the walk did not touch becomes unobserved.
 
     Args:
@@ -164,9 +168,9 @@ def walk_banks(rng: np.random.Generator, rooms: RoomBatch, steps: np.ndarray, cu
     for step in range(steps.max(initial=0)):
         walking = step < steps
         score = rng.random((n, N_ACTIONS), dtype=np.float32)
-        score += ~tried[batch, here] * (rng.random(n) < curiosity)[:, None]
+        score += ~tried[batch, here] * (rng.random((n, 1)) < curiosity)
         # A user's explorer reads the action mask, so moves off the lattice are rare.
-        score += (lattice.on_lattice[here] | (rng.random(n) < 0.1)[:, None]) * np.float32(2)
+        score += (lattice.on_lattice[here] | (rng.random((n, 1)) < 0.1)) * np.float32(2)
         action = score.argmax(1)
         tried[batch[walking], here[walking], action[walking]] = True
         observed[batch[walking], lattice.neighbors[here, action][walking]] = True
@@ -181,7 +185,7 @@ def walk_banks(rng: np.random.Generator, rooms: RoomBatch, steps: np.ndarray, cu
 
 
 def observed_moves(rooms: RoomBatch) -> np.ndarray:
-    """(B, L, 6) bool, moves from an observed free location to an observed location, wall, or off the lattice."""
+    """(B, L, 6) bool, moves from an observed free location to an observed location or off the lattice."""
     free = rooms.observed & ~rooms.walls
     around = rooms.lattice.neighbors
     return free[:, :, None] & (rooms.observed[:, around] | (around < 0))

@@ -35,10 +35,14 @@ class RoomConfig:
         if len(set(self.states)) != len(self.states) or min(self.states, default=-1) < 0:
             raise ValueError("states must be different and not negative")
         if len(self.states) < n:
-            raise ValueError(f"{len(self.states)} states cannot fill the {n} locations of radius {self.radius}")
+            raise ValueError(
+                f"{len(self.states)} states cannot fill the {n} locations of radius {self.radius}"
+            )
         low, high = self.wall_lengths
         if not 0 <= low <= high < n:
-            raise ValueError(f"wall_length must be 0 <= least <= greatest < {n} locations, got {self.wall_length}")
+            raise ValueError(
+                f"wall_length must be 0 <= least <= greatest < {n} locations, got {self.wall_length}"
+            )
         for name in ("no_wall", "straightness", "hidden"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
@@ -94,12 +98,12 @@ class RoomBatch:
         Returns:
             (B, N) bool.
         """
-        size = max(self.states.max(), transitions[..., [0, 2]].max()) + 2
-        location = np.full((len(self), size), -1)
+        states = np.maximum(transitions[..., [0, 2]], -1)
+        size = max(self.states.max(initial=0), states.max(initial=0)) + 2
+        location = np.full((len(self), size), -1)  # last column: no such state
         rows = np.arange(len(self))[:, None]
         location[rows, self.states] = np.arange(self.lattice.n_locations)
-        source = location[rows, transitions[..., 0]]
-        end = location[rows, transitions[..., 2]]
+        source, end = location[rows, states[..., 0]], location[rows, states[..., 1]]
         action = transitions[..., 1]
         known = (source >= 0) & (end >= 0) & (action >= 0) & (action < N_ACTIONS)
         walked = self.targets()[rows, source, np.where(known, action, 0)] == end
@@ -116,14 +120,14 @@ def random_walls(rng: np.random.Generator, n: int, config: RoomConfig) -> np.nda
     seed = rng.integers(lattice.n_locations, size=n)
     walls[rooms[left > 0], seed[left > 0]] = True
     left = left - 1
+    direction = rng.integers(N_ACTIONS, size=n)
     for side in (0, 3):  # forward from the seed as far as it goes, then backward
-        direction = (rng.integers(N_ACTIONS, size=n) if side == 0 else direction + 3) % N_ACTIONS
         growing, tip = left > 0, seed.copy()
         for _ in range(high - 1):
             if not growing.any():
                 break
             turn = np.where(rng.random(n) < config.straightness, 0, rng.choice((-1, 1), n))
-            ahead = lattice.neighbors[tip, (direction + turn) % N_ACTIONS]
+            ahead = lattice.neighbors[tip, (direction + side + turn) % N_ACTIONS]
             growing &= (ahead >= 0) & ~walls[rooms, ahead] & (left > 0)
             walls[rooms[growing], ahead[growing]] = True
             tip = np.where(growing, ahead, tip)
@@ -132,7 +136,7 @@ def random_walls(rng: np.random.Generator, n: int, config: RoomConfig) -> np.nda
 
 
 def random_regions(rng: np.random.Generator, sizes: np.ndarray, lattice: HexLattice) -> np.ndarray:
-    """Draw (n, L) bool connected regions of the given sizes, each grown around a random location with a ragged rim."""
+    """Draw (n, L) bool connected regions of these sizes, grown around random locations with ragged rims."""
     n = len(sizes)
     region = np.zeros((n, lattice.n_locations), bool)
     key = np.full((n, lattice.n_locations + 1), np.inf, np.float32)  # last column: off the lattice

@@ -65,8 +65,9 @@ def hex_lattice(radius: int) -> HexLattice:
     Raises:
         ValueError: if radius is not a whole number of at least 1.
     """
-    if radius != int(radius) or radius < 1:
+    if not isinstance(radius, int | float | np.integer) or radius % 1 or radius < 1:
         raise ValueError(f"radius must be a whole number of at least 1, got {radius!r}")
+    radius = int(radius)
     rim = range(-radius, radius + 1)
     axial = np.array([(q, r) for r in rim for q in rim if abs(q + r) <= radius])
     index = {tuple(location): i for i, location in enumerate(axial.tolist())}

@@ -69,7 +69,7 @@ def draw_queries(rng: np.random.Generator, banks: BankBatch, n: int, mix=PAPER_M
         rng: source of randomness.
         banks: B banks.
         n: queries for each bank.
-        mix: shares of the kinds in the order of Kind; kinds that a room lacks leave their share to the others.
+        mix: shares of the kinds in the order of Kind; kinds that a room lacks leave their share to others.
 
     Raises:
         ValueError: if mix has not one share for each kind.

@@ -1,0 +1,351 @@
+"""The environment behind every hexagonal room: an agent walks from location to location and sees states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+
+from eswm_gym.envs.rendering import Renderer, Scene, draw_text
+from eswm_gym.rooms import N_ACTIONS, Room, RoomConfig
+
+TASKS = ("navigate", "explore")
+MEMORY_BANKS = ("spanning", "none")
+STEP_PENALTY = -0.01
+
+
+class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
+    """
+    ## Description
+    A room on a hexagonal lattice, a new one in each episode (paper: "Building Random Environments"). Every
+    location shows a different state. States are dealt to locations at random, so that a state does not say
+    where it lies: only memories of transitions do. A wall of several locations may stand in the way.
+
+    In the task `navigate` the agent is shown a goal state and has to reach it. In the task `explore` it has
+    to visit as many locations as it can.
+
+    This class takes any family of rooms; `RandomWallEnv` and `OpenArenaEnv` are the paper's two.
+
+    ## Action Space
+    `Discrete(6)`, a step to the neighbouring location:
+
+    - 0: east
+    - 1: north-east
+    - 2: north-west
+    - 3: west
+    - 4: south-west
+    - 5: south-east
+
+    A step into a wall or off the lattice leaves the agent where it is. `(a + 3) % 6` reverses action a.
+
+    ## Observation Space
+    A flat `Dict`:
+
+    - `state`: the state where the agent is, `Discrete(n_states)`.
+    - `goal`: the state to reach, likewise. Only in the task `navigate`.
+
+    ## Rewards
+    - `navigate`: -0.01 for each step, except 1 for the step that reaches the goal.
+    - `explore`: 1 for each location visited for the first time, else 0. The start counts as visited already.
+
+    ## Starting State
+    A new room, a start drawn uniformly from the free locations that have a free neighbour, and a goal drawn
+    uniformly from the other locations that can be reached from the start. `reset(options=...)` takes any of:
+
+    - `room`: a `Room` to walk in; the environment works on a copy.
+    - `start`, `goal`: locations, numbered row by row from the north-west; `goal` only in the task `navigate`.
+
+    ## Episode End
+    - Termination: `navigate`: the agent is at the goal. `explore`: it has visited all that can be reached.
+    - Truncation: by the time limit of the registered ids: 15 steps with 19 locations, 30 steps with 37.
+      An environment built without `gymnasium.make` has none.
+
+    ## Information
+    `reset()` and `step()` return:
+
+    - `action_mask`: (6,) int8, 1 for steps that stay on the lattice; walls do not show. The method
+      `action_masks()` returns the same as bool.
+    - `location`: int, where the agent is.
+    - `is_success`: bool, whether the task is done.
+    - `blocked`: bool, whether the last action left the agent where it was.
+    - `shortest_path_length`: int, steps from here to the goal, -1 if walls were added that cut it off.
+      Only in the task `navigate`.
+
+    With `memory_bank="spanning"`, `reset()` also returns:
+
+    - `memory_bank`: (L - 1, 3) int64, transitions (s_s, a, s_e) in random order: a spanning tree of the free
+      locations and one bump into each wall location, L being the number of all locations. A wall that
+      splits the room makes it a forest, which has fewer transitions: rows of -1 at the end make up for them,
+      so that vector environments can stack the banks. `bank[bank[:, 1] >= 0]` drops them.
+
+    ## Arguments
+    - `config`: the family of rooms. The memory bank covers the observed part of each room.
+    - `task="navigate"`: or `"explore"`.
+    - `memory_bank="none"`: or `"spanning"`.
+    - `render_mode=None`: `"human"`, `"rgb_array"` or `"ansi"`.
+
+    While an episode runs, `add_walls(locations)` and `remove_walls(locations)` change the room, and
+    `get_state()` and `set_state(state)` save it and go back. The environment can be copied and pickled.
+
+    ## Version History
+    * v0: Initial version
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 4}
+
+    def __init__(
+        self,
+        config: RoomConfig,
+        task: str = "navigate",
+        memory_bank: str = "none",
+        render_mode: str | None = None,
+    ) -> None:
+        for name, value, choices in (
+            ("task", task, TASKS),
+            ("memory_bank", memory_bank, MEMORY_BANKS),
+            ("render_mode", render_mode, (None, *self.metadata["render_modes"])),
+        ):
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+        self.config = config
+        self.task = task
+        self.memory_bank = memory_bank
+        self.render_mode = render_mode
+        self.n_states = max(config.states) + 1
+        keys = ("state", "goal") if task == "navigate" else ("state",)
+        self.observation_space = spaces.Dict({key: self.state_space() for key in keys})
+        self.action_space = spaces.Discrete(N_ACTIONS)
+        self.location = 0
+        self.goal: int | None = None
+        self._room: Room | None = None
+        self._renderer: Renderer | None = None
+
+    def state_space(self) -> spaces.Space:
+        """Return the space of one observed state. Override it together with `observe`."""
+        return spaces.Discrete(self.n_states)
+
+    def observe(self, state: int) -> Any:
+        """Return what the agent sees of a state, a member of `state_space()`."""
+        return state
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Start an episode; see the class for `options`.
+
+        Raises:
+            ValueError: if an option is unknown, the room does not fit this environment, start or goal is no
+                free location, or they are the same or cut off from each other.
+        """
+        super().reset(seed=seed)
+        options = options or {}
+        known = ("room", "start", "goal") if self.task == "navigate" else ("room", "start")
+        if unknown := set(options) - set(known):
+            raise ValueError(f"the task {self.task!r} takes the reset options {known}, got {sorted(unknown)}")
+        room = self._given_room(options["room"]) if "room" in options else self._draw_room()
+        self.location, self.goal = self._draw_ends(room, options.get("start"), options.get("goal"))
+        self._room = room
+        self._visited = np.arange(room.n_locations) == self.location
+        self._measure()
+        info = self._info(blocked=False)
+        if self.memory_bank == "spanning":
+            info["memory_bank"] = np.full((room.n_locations - 1, 3), -1)
+            bank = room.memory_bank(self.np_random)
+            info["memory_bank"][: len(bank)] = bank
+        if self.render_mode == "human":
+            self.render()
+        return self._observation(), info
+
+    def step(self, action: int | np.integer) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Take one step.
+
+        Raises:
+            ValueError: if the action is not an integer from 0 to 5.
+            ResetNeeded: before the first reset.
+        """
+        if not self.action_space.contains(action):
+            raise ValueError(f"action must be an integer from 0 to {N_ACTIONS - 1}, got {action!r}")
+        before, self.location = self.location, int(self.room.targets[self.location, action])
+        first_visit = not self._visited[self.location]
+        self._visited[self.location] = True
+        info = self._info(blocked=self.location == before)
+        if self.task == "navigate":
+            reward = 1.0 if info["is_success"] else STEP_PENALTY
+        else:
+            reward = float(first_visit)
+        if self.render_mode == "human":
+            self.render()
+        return self._observation(), reward, info["is_success"], False, info
+
+    def render(self) -> Any:
+        """Draw the room: (height, width, 3) uint8 for `rgb_array`, a string for `ansi`, a window for `human`.
+
+        Raises:
+            ResetNeeded: before the first reset.
+            DependencyNotInstalled: if pygame is missing; `ansi` does without.
+        """
+        if self.render_mode is None:
+            gym.logger.warn('render() draws nothing without a render_mode, such as render_mode="rgb_array"')
+            return None
+        scene = Scene(self.room, self.location, self.goal, self._visited if self.task == "explore" else None)
+        if self.render_mode == "ansi":
+            return draw_text(scene)
+        self._renderer = self._renderer or Renderer()
+        if self.render_mode == "rgb_array":
+            return self._renderer.draw(scene)
+        return self._renderer.show(scene, self.metadata["render_fps"])
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+
+    @property
+    def room(self) -> Room:
+        """The room as it is now. To change its walls, use the environment's `add_walls` and `remove_walls`.
+
+        Raises:
+            ResetNeeded: before the first reset.
+        """
+        if self._room is None:
+            raise ResetNeeded("call reset() first: there is no room yet")
+        return self._room
+
+    def action_masks(self) -> np.ndarray:
+        """(6,) bool, steps that stay on the lattice; the name is MaskablePPO's."""
+        return self.room.lattice.on_lattice[self.location].copy()
+
+    def add_walls(self, locations: Iterable[int]) -> None:
+        """Turn free locations into walls while the episode runs.
+
+        Raises:
+            ValueError: naming a location that holds the agent or the goal, is a wall or is off the lattice.
+        """
+        room, locations = self.room, list(locations)
+        for name, taken in (("agent", self.location), ("goal", self.goal)):
+            if taken in locations:
+                raise ValueError(f"a wall cannot be put on location {taken}: the {name} is there")
+        room.add_walls(locations)
+        self._measure()
+
+    def remove_walls(self, locations: Iterable[int]) -> None:
+        """Turn walls into free locations while the episode runs.
+
+        Raises:
+            ValueError: naming a location that is not a wall.
+        """
+        self.room.remove_walls(locations)
+        self._measure()
+
+    def get_state(self) -> dict[str, Any]:
+        """Return all that later steps and resets depend on, random numbers too, as a dict ready for JSON.
+
+        Wrappers keep their own state: `gymnasium.make`'s time limit counts on.
+        """
+        return {
+            "room": self.room.to_dict(),
+            "location": self.location,
+            "goal": self.goal,
+            "visited": np.flatnonzero(self._visited).tolist(),
+            "rng": self.np_random.bit_generator.state,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go back to what `get_state` returned, here or in another environment with the same arguments.
+
+        Raises:
+            ValueError: if the state is of another task or its room does not fit this environment.
+        """
+        if (state["goal"] is None) != (self.task == "explore"):
+            raise ValueError(f"the task is {self.task!r}, but the state's goal is {state['goal']!r}")
+        self._room = self._given_room(Room.from_dict(state["room"]))
+        self.location, self.goal = state["location"], state["goal"]
+        self._visited = np.isin(np.arange(self.room.n_locations), state["visited"])
+        self.np_random.bit_generator.state = state["rng"]
+        self._measure()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_renderer": None}  # a window can be neither copied nor pickled
+
+    def _given_room(self, room: Room) -> Room:
+        if not isinstance(room, Room):
+            raise ValueError(f"room must be a Room, got {room!r}")
+        if room.radius != self.config.radius:
+            raise ValueError(f"room must have radius {self.config.radius}, got {room.radius}")
+        if room.states.max() >= self.n_states:
+            raise ValueError(f"room must have states below {self.n_states}, got {room.states.max()}")
+        return room.copy()
+
+    def _draw_room(self) -> Room:
+        while True:  # a very long wall may leave nowhere to go
+            room = Room.generate(self.np_random, self.config)
+            if _starts(room).size:
+                return room
+
+    def _draw_ends(self, room: Room, start: int | None, goal: int | None) -> tuple[int, int | None]:
+        """Return start and goal (None in the task `explore`): those given, else random ones."""
+        draw = self.np_random.choice
+        if start is not None:
+            start = room.require_free(start, "start")
+        elif goal is not None:
+            start = int(draw(_reachable(room, room.require_free(goal, "goal"))))
+        else:
+            starts = _starts(room)
+            if not starts.size:
+                raise ValueError(f"{room!r} has no two free locations side by side")
+            start = int(draw(starts))
+        ends = _reachable(room, start)
+        if self.task == "explore":
+            return start, None
+        if goal is None:
+            return start, int(draw(ends))
+        if room.require_free(goal, "goal") not in ends:
+            raise ValueError(f"goal {goal} must be another location than start {start}, reachable from it")
+        return start, int(goal)
+
+    def _measure(self) -> None:
+        """Measure the distance of each location to the goal or, where there is none, to the agent."""
+        self._distances = self.room.distances_from(self.location if self.goal is None else self.goal)
+
+    def _is_success(self) -> bool:
+        if self.goal is not None:
+            return self.location == self.goal
+        return not ((self._distances >= 0) & ~self._visited).any()
+
+    def _observation(self) -> dict[str, Any]:
+        shown = {"state": self.location} | ({} if self.goal is None else {"goal": self.goal})
+        return {key: self.observe(int(self.room.states[location])) for key, location in shown.items()}
+
+    def _info(self, blocked: bool) -> dict[str, Any]:
+        info = {
+            "action_mask": self.action_masks().astype(np.int8),
+            "location": self.location,
+            "is_success": self._is_success(),
+            "blocked": blocked,
+        }
+        if self.goal is not None:
+            info["shortest_path_length"] = int(self._distances[self.location])
+        return info
+
+
+def _starts(room: Room) -> np.ndarray:
+    """Free locations that have a free neighbour."""
+    moves = room.targets != np.arange(room.n_locations)[:, None]
+    return np.flatnonzero(moves.any(1) & ~room.walls)
+
+
+def _reachable(room: Room, location: int) -> np.ndarray:
+    """Other locations that can be reached from a free one.
+
+    Raises:
+        ValueError: if there are none.
+    """
+    others = np.flatnonzero(room.distances_from(location) > 0)
+    if not others.size:
+        raise ValueError(f"location {location} is walled in")
+    return others

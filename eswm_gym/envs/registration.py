@@ -1,0 +1,28 @@
+"""The ids of the environments, and the only place where their time limits are set."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+
+# Name in the id, class, radius of the lattice, most steps in an episode (the paper's 15 for 19 locations).
+ROOMS = (
+    ("RandomWall", "RandomWallEnv", 3, 30),
+    ("RandomWall19", "RandomWallEnv", 2, 15),
+    ("OpenArena", "OpenArenaEnv", 2, 15),
+)
+# End of the name, task, memory bank handed out at reset.
+TASKS = (("", "navigate", "spanning"), ("Explore", "explore", "none"))
+
+
+def register_envs() -> None:
+    """Register every environment with Gymnasium; calling it again changes nothing."""
+    for name, class_name, radius, max_steps in ROOMS:
+        for suffix, task, memory_bank in TASKS:
+            env_id = f"ESWM-{name}{suffix}-v0"
+            if env_id not in gym.registry:
+                gym.register(
+                    id=env_id,
+                    entry_point=f"eswm_gym.envs:{class_name}",
+                    max_episode_steps=max_steps,
+                    kwargs={"radius": radius, "task": task, "memory_bank": memory_bank},
+                )

@@ -1,0 +1,121 @@
+"""The Episodic Spatial World Model: what every architecture takes and gives (paper: "Episodic Spatial World Model")."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+SOURCE, ACTION, END = 0, 1, 2
+MASKED = -1  # stands for the masked component of a query, and fills padding rows of a bank
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the three heads say of B x Q queries; the last class of each head is "I don't know".
+
+    Attributes:
+        source: (B, Q, n_states + 1) float logits.
+        action: (B, Q, n_actions + 1) float logits.
+        end: (B, Q, n_states + 1) float logits.
+    """
+
+    source: Tensor
+    action: Tensor
+    end: Tensor
+
+    def head(self, component: int) -> Tensor:
+        """Logits of the source (0), action (1) or end (2) head."""
+        return (self.source, self.action, self.end)[component]
+
+    def loss(self, target: Tensor, masked: Tensor) -> Tensor:
+        """Cross-entropy of the masked components, each query with equal weight.
+
+        Args:
+            target: (B, Q) int, class of the masked component; the last class of its head where unsolvable.
+            masked: (B, Q) int, which component is masked.
+        """
+        total = sum(
+            F.cross_entropy(
+                self.head(component).flatten(0, 1).float(),
+                torch.where(masked == component, target, -1).flatten(),
+                ignore_index=-1,
+                reduction="sum",
+            )
+            for component in (SOURCE, ACTION, END)
+        )
+        return total / target.numel()
+
+
+@dataclass(frozen=True)
+class EncodedBank:
+    """B memory banks as an architecture has read them; stale as soon as a bank changes.
+
+    Attributes:
+        memories: (B, N, 3) int, the banks.
+        cache: what the architecture keeps of them.
+    """
+
+    memories: Tensor
+    cache: Any = None
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What every architecture needs to know.
+
+    Attributes:
+        n_states: size of the vocabulary; states are 0 ... n_states - 1.
+        n_actions: number of actions.
+        dim: width of a token.
+        layers: number of blocks.
+    """
+
+    n_states: int = 37
+    n_actions: int = 6
+    dim: int = 128
+    layers: int = 6
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class ESWM(nn.Module):
+    """f(M, q): completes queries about a room from its memory bank.
+
+    Memories are (B, N, 3) int tensors of (s_s, a, s_e) in any order, padding rows all -1. Queries are
+    (B, Q, 3), each with one component -1.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+
+    def encode(self, memories: Tensor) -> EncodedBank:
+        """Read the banks once, so that `predict` can answer any number of queries."""
+        raise NotImplementedError
+
+    def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
+        """Answer (B, Q, 3) queries from encoded banks."""
+        raise NotImplementedError
+
+    def forward(self, memories: Tensor, query: Tensor) -> Prediction:
+        return self.predict(self.encode(memories), query)
+
+    @torch.inference_mode()
+    def imagine(self, bank: EncodedBank, source: Tensor, action: Tensor) -> Tensor:
+        """Imagine where moves end.
+
+        Args:
+            bank: B encoded banks.
+            source: (B, Q) int states.
+            action: (B, Q) int actions.
+
+        Returns:
+            (B, Q, n_states + 1) float probabilities of the end state, the last one of "I don't know".
+        """
+        query = torch.stack([source, action, torch.full_like(source, MASKED)], dim=2)
+        return self.predict(bank, query).end.float().softmax(-1)

@@ -1,0 +1,210 @@
+"""ESWM-T: a transformer over transitions without positional encoding, so that a bank is a set.
+
+Paper: "Model Selection and Training". Three things are ours and optional: queries that read the bank while the
+bank does not read them (`cross`), attention that sees which transitions touch (`relational`), and a read-out that
+points at states of the bank (`pointer`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from eswm_gym.world_model.eswm import END, ESWM, SOURCE, EncodedBank, ModelConfig, Prediction
+
+N_RELATIONS = 4
+
+
+@dataclass(frozen=True)
+class TransformerConfig(ModelConfig):
+    """Shape of the transformer.
+
+    Attributes:
+        heads: attention heads of each block.
+        query_attention: "joint", the paper's: the bank and one query form one sequence; or "cross": queries read
+            the bank and nothing reads them, so that a bank is encoded once for any number of queries.
+        relational: give attention a bias and a value for which states two transitions share.
+        readout: "classes", the paper's: one logit for each state of the vocabulary; or "pointer": a score for the
+            source and the end of each memory, so that a state's logit comes from the memories that hold it.
+        state_embeddings: embed states. Without, a relational pointer model knows states by their equality
+            alone: renaming the states of a room cannot change its answers, and any vocabulary will do.
+    """
+
+    heads: int = 4
+    query_attention: Literal["joint", "cross"] = "cross"
+    relational: bool = True
+    readout: Literal["classes", "pointer"] = "pointer"
+    state_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        if self.dim % self.heads:
+            raise ValueError(f"dim {self.dim} is not a multiple of heads {self.heads}")
+        if not self.state_embeddings and not (self.relational and self.readout == "pointer"):
+            raise ValueError("a model without state embeddings must be relational with readout='pointer'")
+
+
+def relations(reader: Tensor, read: Tensor) -> Tensor:
+    """Which states each reading transition shares with each transition it reads.
+
+    Args:
+        reader: (B, T, 3) int transitions.
+        read: (B, N, 3) int transitions.
+
+    Returns:
+        (B, T, 1 + N, 4) bool: source is source, source is end, end is source, end is end; a masked component
+        equals nothing. The first column stands for the null token and is False.
+    """
+    mine, theirs = reader[:, :, None, ::2], read[:, None, :, ::2]
+    same = (mine[..., None] == theirs[..., None, :]) & (mine[..., None] >= 0)
+    return F.pad(same.flatten(3), (0, 0, 1, 0))
+
+
+class Block(nn.Module):
+    """Pre-norm attention and feed-forward layer; every token may read the learned null token."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        dim, self.heads = config.dim, config.heads
+        self.attention_norm = nn.LayerNorm(dim, bias=False)
+        self.query = nn.Linear(dim, dim, bias=False)
+        self.key = nn.Linear(dim, dim, bias=False)
+        self.value = nn.Linear(dim, dim, bias=False)
+        self.out = nn.Linear(dim, dim, bias=False)
+        self.sharpness = nn.Parameter(torch.full((self.heads, 1, 1), math.sqrt(dim // self.heads)))
+        self.null_key = nn.Parameter(torch.zeros(self.heads, 1, dim // self.heads))
+        self.null_value = nn.Parameter(torch.zeros(self.heads, 1, dim // self.heads))
+        if config.relational:
+            self.relation_bias = nn.Parameter(2 * torch.randn(N_RELATIONS, self.heads))
+            self.relation_value = nn.Linear(self.heads * N_RELATIONS, dim, bias=False)
+            nn.init.zeros_(self.relation_value.weight)
+        self.mlp_norm = nn.LayerNorm(dim, bias=False)
+        self.up = nn.Linear(dim, 4 * dim, bias=False)
+        self.down = nn.Linear(4 * dim, dim, bias=False)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.down.weight)
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, H, 1 + N, D) keys and values of the tokens (B, N, dim), the null token first."""
+        y = self.attention_norm(x)
+        key, value = self._split(self.key(y)), self._split(self.value(y))
+        null = (len(x), -1, -1, -1)
+        key = torch.cat([self.null_key.to(key.dtype).expand(null), key], 2)
+        value = torch.cat([self.null_value.to(value.dtype).expand(null), value], 2)
+        return F.normalize(key, dim=-1), value
+
+    def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor, related: Tensor | None) -> Tensor:
+        """Let tokens x (B, T, dim) read; mask is (B, 1, 1, 1 + N), 0 or very negative; related from `relations`."""
+        key, value = keys_values
+        query = F.normalize(self._split(self.query(self.attention_norm(x))), dim=-1) * self.sharpness
+        logits = query.to(key.dtype) @ key.mT + mask
+        if related is not None:
+            logits = logits + (related @ self.relation_bias.to(related.dtype)).permute(0, 3, 1, 2)
+        # Two products and a softmax: at these lengths cheaper to train than fused attention.
+        attention = logits.softmax(-1).to(value.dtype)
+        y = self.out((attention @ value).transpose(1, 2).flatten(2))
+        if related is not None:
+            y = y + self.relation_value((attention.transpose(1, 2) @ related).flatten(2))
+        x = x + y
+        return x + self.down(F.gelu(self.up(self.mlp_norm(x))))
+
+
+class Transformer(ESWM):
+    """ESWM-T. See TransformerConfig for its options."""
+
+    config: TransformerConfig
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__(config)
+        n_embedded = config.n_states if config.state_embeddings else 1
+        self.embed_source = nn.Embedding(n_embedded + 1, config.dim)  # the last row stands for "masked"
+        self.embed_action = nn.Embedding(config.n_actions + 1, config.dim)
+        self.embed_end = nn.Embedding(n_embedded + 1, config.dim)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.dim, bias=False)
+        self.action_head = nn.Linear(config.dim, config.n_actions + 1)
+        if config.readout == "classes":
+            self.source_head = nn.Linear(config.dim, config.n_states + 1)
+            self.end_head = nn.Linear(config.dim, config.n_states + 1)
+        else:
+            self.point_from = nn.Linear(config.dim, 4 * config.dim, bias=False)
+            self.point_to = nn.Linear(config.dim, 2 * config.dim, bias=False)
+            self.unknown = nn.Linear(config.dim, 2)
+
+    def embed(self, transitions: Tensor) -> Tensor:
+        """(B, N, dim) tokens of (B, N, 3) transitions: the sum of the three components over sqrt(3)."""
+        source, action, end = transitions.unbind(2)
+        if not self.config.state_embeddings:
+            source, end = source.clamp(max=0), end.clamp(max=0)
+        x = sum(
+            table(torch.where(index < 0, table.num_embeddings - 1, index))
+            for table, index in ((self.embed_source, source), (self.embed_action, action), (self.embed_end, end))
+        ) / math.sqrt(3)
+        device = x.device.type
+        return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x
+
+    def _context(self, reader: Tensor, read: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
+        """The attention mask over padding, and the relations if the model uses them."""
+        padding = (read[..., SOURCE] < 0) & (read[..., END] < 0)  # a query has one of them at least
+        mask = F.pad(torch.where(padding, -1e4, 0.0), (1, 0))[:, None, None].to(dtype)
+        return mask, relations(reader, read).to(dtype) if self.config.relational else None
+
+    def encode(self, memories: Tensor) -> EncodedBank:
+        if self.config.query_attention == "joint":
+            return EncodedBank(memories)
+        x = self.embed(memories)
+        mask, related = self._context(memories, memories, x.dtype)
+        keys_values = []
+        for block in self.blocks:
+            keys_values.append(block.keys_values(x))
+            x = block(x, keys_values[-1], mask, related)
+        return EncodedBank(memories, (keys_values, self.norm(x)))
+
+    def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
+        if self.config.query_attention == "joint":
+            return self._predict_joint(bank.memories, query)
+        keys_values, memory = bank.cache
+        x = self.embed(query)
+        mask, related = self._context(query, bank.memories, x.dtype)
+        for block, kv in zip(self.blocks, keys_values, strict=True):
+            x = block(x, kv, mask, related)
+        return self._read_out(self.norm(x), memory, bank.memories)
+
+    def _predict_joint(self, memories: Tensor, query: Tensor) -> Prediction:
+        """The paper's attention: each query forms one sequence with the bank, and every token reads every token."""
+        batch, n_queries = query.shape[:2]
+        memories = memories.repeat_interleave(n_queries, 0)
+        sequence = torch.cat([memories, query.flatten(0, 1)[:, None]], 1)
+        x = self.embed(sequence)
+        mask, related = self._context(sequence, sequence, x.dtype)
+        for block in self.blocks:
+            x = block(x, block.keys_values(x), mask, related)
+        x = self.norm(x)
+        prediction = self._read_out(x[:, -1:], x[:, :-1], memories)
+        return Prediction(*(prediction.head(i).view(batch, n_queries, -1) for i in range(3)))
+
+    def _read_out(self, x: Tensor, memory: Tensor, memories: Tensor) -> Prediction:
+        """Logits from query tokens x (B, Q, dim), memory tokens (B, N, dim) and the bank (B, N, 3)."""
+        action = self.action_head(x)
+        if self.config.readout == "classes":
+            return Prediction(self.source_head(x), action, self.end_head(x))
+        # A score for each of 2N slots (source and end of each memory) from each of the two state heads.
+        pointers = self.point_from(x).unflatten(-1, (2, 2, -1))  # head, slot
+        slots = self.point_to(memory).unflatten(-1, (2, -1))
+        scores = torch.einsum("bqhsd,bnsd->hbqns", pointers, slots).float() / math.sqrt(self.config.dim)
+        states = memories[:, :, ::2]
+        scores = scores.masked_fill((states < 0)[None, :, None], -1e4).flatten(3)
+        unknown = self.unknown(x).float().movedim(-1, 0)[..., None]
+        # log-sum-exp over the slots of each state; a state that no memory holds gets next to nothing.
+        peak = torch.maximum(scores.amax(-1, keepdim=True), unknown).detach()
+        holds = F.one_hot(states.flatten(1).clamp(min=0), self.config.n_states).to(scores.dtype)
+        per_state = ((scores - peak).exp() @ holds + 1e-12).log() + peak
+        source, end = torch.cat([per_state, unknown], -1)
+        return Prediction(source, action, end)

@@ -1,0 +1,275 @@
+"""What every registered id owes to Gymnasium and stable-baselines3."""
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+
+import eswm_gym
+from eswm_gym.envs import register_envs
+from eswm_gym.rooms import Room, bits_to_state
+
+IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-")]
+NAVIGATE = [env_id for env_id in IDS if "Explore" not in env_id]
+every_id = pytest.mark.parametrize("env_id", IDS)
+
+# Warnings of the checkers that are right about an environment, but that we want this way.
+ALLOWED: tuple[str, ...] = ()
+
+
+def play(env, actions) -> list:
+    """Every result of stepping through the actions, with a reset whenever an episode ends."""
+    results = []
+    for action in actions:
+        results.append(env.step(action))
+        if results[-1][2] or results[-1][3]:
+            results.append(env.reset())
+    return results
+
+
+def actions(n=100):
+    return np.random.default_rng(0).integers(6, size=n)
+
+
+def test_ids():
+    assert set(IDS) == {
+        f"ESWM-{name}{task}-v0"
+        for name in ("RandomWall", "RandomWall19", "OpenArena")
+        for task in ("", "Explore")
+    }
+
+
+def test_registration_is_idempotent():
+    before = dict(gym.registry)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        register_envs()
+    assert gym.registry == before
+
+
+@every_id
+def test_gymnasium_check_env(env_id):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_env(gym.make(env_id).unwrapped)
+    messages = [str(warning.message) for warning in caught]
+    assert [m for m in messages if not any(allowed in m for allowed in ALLOWED)] == []
+
+
+@every_id
+def test_stable_baselines_check_env(env_id):
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checker.check_env(gym.make(env_id).unwrapped)
+
+
+@every_id
+def test_twins_are_the_same(env_id):
+    one, two = gym.make(env_id), gym.make(env_id)
+    assert data_equivalence(one.reset(seed=7), two.reset(seed=7), exact=True)
+    assert data_equivalence(play(one, actions()), play(two, actions()), exact=True)
+    assert not data_equivalence(one.reset(seed=7), one.reset(seed=8), exact=True)
+
+
+@every_id
+@pytest.mark.parametrize("twin", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_copies_continue_identically(env_id, twin):
+    env = gym.make(env_id, render_mode="rgb_array")
+    env.reset(seed=3)
+    play(env, actions(5))
+    env.render()
+    other = twin(env)
+    other.render()
+    assert data_equivalence(play(env, actions()), play(other, actions()), exact=True)
+    assert env.unwrapped.room is not other.unwrapped.room
+
+
+@every_id
+def test_state_carries_over(env_id):
+    env, other = gym.make(env_id).unwrapped, gym.make(env_id).unwrapped
+    env.reset(seed=3)
+    play(env, actions(5))
+    state = json.loads(json.dumps(env.get_state()))
+    future = play(env, actions())
+    other.set_state(state)
+    assert data_equivalence(play(other, actions()), future, exact=True)
+    env.set_state(state)
+    assert data_equivalence(play(env, actions()), future, exact=True)
+
+
+@every_id
+def test_spec_survives_json(env_id):
+    spec = gym.make(env_id, render_mode="ansi").spec
+    again = gym.envs.registration.EnvSpec.from_json(spec.to_json())
+    assert again == spec
+    env = again.make()
+    env.reset(seed=0)
+    assert "#wall#" in env.render()
+
+
+@every_id
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_vectorised(env_id, mode):
+    envs = gym.make_vec(env_id, num_envs=3, vectorization_mode=mode)
+    singles = [gym.make(env_id) for _ in range(3)]
+    try:
+        observations, infos = envs.reset(seed=5)
+        expected = [env.reset(seed=5 + i) for i, env in enumerate(singles)]
+        for key in observations:
+            np.testing.assert_array_equal(observations[key], [obs[key] for obs, _ in expected])
+        for key in expected[0][1]:
+            np.testing.assert_array_equal(infos[key], [info[key] for _, info in expected])
+        for step_actions in actions(90).reshape(30, 3):
+            envs.step(step_actions)
+    finally:
+        envs.close()
+
+
+def test_banks_of_split_rooms_stack():
+    """Forests of different sizes fit into one array."""
+    envs = gym.make_vec(
+        "ESWM-RandomWall19-v0", num_envs=16, vectorization_mode="sync", wall_length=(5, 7), no_wall=0.0
+    )
+    banks = envs.reset(seed=0)[1]["memory_bank"]
+    sizes = (banks[:, :, 1] >= 0).sum(1)
+    assert banks.shape == (16, 18, 3)
+    assert sizes.max() == 18 and sizes.min() < 18
+    for bank, size in zip(banks, sizes, strict=True):
+        assert (bank[:size] >= 0).all() and (bank[size:] == -1).all()
+
+
+@every_id
+def test_time_limit(env_id):
+    env = gym.make(env_id)
+    large = env_id in ("ESWM-RandomWall-v0", "ESWM-RandomWallExplore-v0")
+    radius, n_locations, limit = (3, 37, 30) if large else (2, 19, 15)
+    env.reset(seed=0, options={"room": Room(radius, range(n_locations)), "start": 0})
+    ends = [env.step(3)[2:4] for _ in range(limit)]  # location 0 has nothing to its west
+    assert ends == [(False, False)] * (limit - 1) + [(False, True)]
+
+
+@every_id
+def test_info(env_id):
+    env = gym.make(env_id)
+    obs, info = env.reset(seed=1)
+    assert obs in env.observation_space
+    step = {"action_mask", "location", "is_success", "blocked"}
+    step |= {"shortest_path_length"} if env_id in NAVIGATE else set()
+    assert set(info) == step | ({"memory_bank"} if env_id in NAVIGATE else set())
+    *_, info = env.step(0)
+    assert set(info) == step
+    assert {key: type(info[key]) for key in ("location", "is_success", "blocked")} == {
+        "location": int,
+        "is_success": bool,
+        "blocked": bool,
+    }
+    masks = env.get_wrapper_attr("action_masks")()
+    assert masks.dtype == bool
+    np.testing.assert_array_equal(masks, info["action_mask"])
+
+
+@pytest.mark.parametrize("env_id", NAVIGATE)
+def test_following_the_shortest_path_succeeds(env_id):
+    env = gym.make(env_id)
+    for seed in range(20):
+        obs, info = env.reset(seed=seed)
+        room, goal = env.unwrapped.room, env.unwrapped.goal
+        path = room.shortest_path(info["location"], goal)
+        length = info["shortest_path_length"]
+        assert length == len(path) - 1 > 0
+        assert as_state(obs["goal"]) == room.states[goal]
+        rewards = []
+        for here, there in zip(path, path[1:], strict=False):
+            assert as_state(obs["state"]) == room.states[here]
+            obs, reward, terminated, truncated, info = env.step(room.targets[here].tolist().index(there))
+            rewards.append(reward)
+            length -= 1
+            assert info["shortest_path_length"] == length
+            assert terminated == info["is_success"] == (length == 0)
+            assert not info["blocked"] and not truncated
+        assert rewards == [-0.01] * (len(path) - 2) + [1.0]
+        assert data_equivalence(obs["state"], obs["goal"])
+
+
+def as_state(observed) -> int:
+    return int(bits_to_state(observed)) if np.ndim(observed) else observed
+
+
+@pytest.mark.parametrize("env_id", NAVIGATE)
+def test_bank_holds_what_the_environment_does(env_id):
+    env = gym.make(env_id)
+    for seed in range(10):
+        bank = env.reset(seed=seed)[1]["memory_bank"]
+        room, n = env.unwrapped.room, env.unwrapped.room.n_locations
+        assert bank.shape == (n - 1, 3)
+        assert bank.dtype == np.int64
+        for source, action, end in bank[bank[:, 1] >= 0].tolist():
+            start = room.location_of(source)
+            goal = next(
+                i
+                for i in np.flatnonzero(room.distances_from(start) > 0)
+                if room.states[i] not in (source, end)
+            )
+            env.reset(options={"room": room, "start": start, "goal": int(goal)})
+            assert as_state(env.step(action)[0]["state"]) == end
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        'import eswm_gym; env = gym.make("ESWM-RandomWall-v0")',
+        'env = gym.make("eswm_gym:ESWM-RandomWall-v0")',
+    ],
+)
+def test_import_forms_in_a_fresh_process(make):
+    run(
+        f"import sys, gymnasium as gym; {make}; env.reset(); "
+        "loaded = {'torch', 'pygame', 'minigrid', 'networkx'} & set(sys.modules); assert not loaded, loaded"
+    )
+
+
+def test_rooms_import_without_gymnasium():
+    run(
+        "import sys; sys.modules['gymnasium'] = None; import eswm_gym.rooms; eswm_gym.rooms.Room(1, range(7))"
+    )
+
+
+def test_arguments_survive_json():
+    env = gym.make("ESWM-OpenArena-v0", states=list(range(20)))
+    again = gym.envs.registration.EnvSpec.from_json(env.spec.to_json()).make()
+    again.reset(seed=0)
+    assert again.unwrapped.room.states.max() < 20
+
+
+def run(code: str) -> None:
+    path = [entry for entry in sys.path if entry]
+    result = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:] = {path!r}; {code}"], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == ""
+
+
+def test_spawned_workers():
+    envs = gym.make_vec(
+        "eswm_gym:ESWM-RandomWall19-v0",
+        num_envs=2,
+        vectorization_mode="async",
+        vector_kwargs={"context": "spawn"},
+    )
+    try:
+        assert envs.reset(seed=0)[1]["memory_bank"].shape == (2, 18, 3)
+    finally:
+        envs.close()
+
+
+def test_version():
+    assert eswm_gym.__version__.count(".") == 2
