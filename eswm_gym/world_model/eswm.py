@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -13,8 +13,7 @@ SOURCE, ACTION, END = 0, 1, 2
 MASKED = -1  # stands for the masked component of a query, and fills padding rows of a bank
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """What the three heads say of B x Q queries; the last class of each head is "I don't know".
 
     Attributes:
@@ -29,7 +28,7 @@ class Prediction:
 
     def head(self, component: int) -> Tensor:
         """Logits of the source (0), action (1) or end (2) head."""
-        return (self.source, self.action, self.end)[component]
+        return self[component]
 
     def loss(self, target: Tensor, masked: Tensor) -> Tensor:
         """Cross-entropy of the masked components, each query with equal weight.

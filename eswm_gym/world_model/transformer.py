@@ -1,8 +1,8 @@
 """ESWM-T: a transformer over transitions without positional encoding, so that a bank is a set.
 
-Paper: "Model Selection and Training". Three things are ours and optional: queries that read the bank while the
-bank does not read them (`cross`), attention that sees which transitions touch (`relational`), and a read-out that
-points at states of the bank (`pointer`).
+Paper: "Model Selection and Training". Four things are ours and optional: queries that read the bank while the
+bank does not read them (`cross`), attention that sees which transitions touch (`relational`), a read-out that
+points at states of the bank (`pointer`), and blocks that are applied several times over (`loops`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class TransformerConfig(ModelConfig):
 
     Attributes:
         heads: attention heads of each block.
+        loops: how often the stack of blocks is applied, weights shared: depth without parameters.
         query_attention: "joint", the paper's: the bank and one query form one sequence; or "cross": queries read
             the bank and nothing reads them, so that a bank is encoded once for any number of queries.
         relational: give attention a bias and a value for which states two transitions share.
@@ -36,6 +37,7 @@ class TransformerConfig(ModelConfig):
     """
 
     heads: int = 4
+    loops: int = 1
     query_attention: Literal["joint", "cross"] = "cross"
     relational: bool = True
     readout: Literal["classes", "pointer"] = "pointer"
@@ -138,6 +140,11 @@ class Transformer(ESWM):
             self.point_to = nn.Linear(config.dim, 2 * config.dim, bias=False)
             self.unknown = nn.Linear(config.dim, 2)
 
+    @property
+    def depth(self) -> list[Block]:
+        """The blocks in the order in which tokens pass them."""
+        return [*self.blocks] * self.config.loops
+
     def embed(self, transitions: Tensor) -> Tensor:
         """(B, N, dim) tokens of (B, N, 3) transitions: the sum of the three components over sqrt(3)."""
         source, action, end = transitions.unbind(2)
@@ -162,7 +169,7 @@ class Transformer(ESWM):
         x = self.embed(memories)
         mask, related = self._context(memories, memories, x.dtype)
         keys_values = []
-        for block in self.blocks:
+        for block in self.depth:
             keys_values.append(block.keys_values(x))
             x = block(x, keys_values[-1], mask, related)
         return EncodedBank(memories, (keys_values, self.norm(x)))
@@ -173,7 +180,7 @@ class Transformer(ESWM):
         keys_values, memory = bank.cache
         x = self.embed(query)
         mask, related = self._context(query, bank.memories, x.dtype)
-        for block, kv in zip(self.blocks, keys_values, strict=True):
+        for block, kv in zip(self.depth, keys_values, strict=True):
             x = block(x, kv, mask, related)
         return self._read_out(self.norm(x), memory, bank.memories)
 
@@ -184,7 +191,7 @@ class Transformer(ESWM):
         sequence = torch.cat([memories, query.flatten(0, 1)[:, None]], 1)
         x = self.embed(sequence)
         mask, related = self._context(sequence, sequence, x.dtype)
-        for block in self.blocks:
+        for block in self.depth:
             x = block(x, block.keys_values(x), mask, related)
         x = self.norm(x)
         prediction = self._read_out(x[:, -1:], x[:, :-1], memories)

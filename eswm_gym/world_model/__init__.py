@@ -1,0 +1,23 @@
+"""The Episodic Spatial World Model: architectures, training, pretrained weights. Needs torch, no environment library."""
+
+from eswm_gym.world_model.eswm import ACTION, END, MASKED, SOURCE, ESWM, EncodedBank, ModelConfig, Prediction
+from eswm_gym.world_model.pretrained import CheckpointError, available, load_model, load_pretrained, save_model
+from eswm_gym.world_model.transformer import Transformer, TransformerConfig
+
+__all__ = [
+    "ACTION",
+    "END",
+    "ESWM",
+    "MASKED",
+    "SOURCE",
+    "CheckpointError",
+    "EncodedBank",
+    "ModelConfig",
+    "Prediction",
+    "Transformer",
+    "TransformerConfig",
+    "available",
+    "load_model",
+    "load_pretrained",
+    "save_model",
+]

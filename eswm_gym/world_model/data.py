@@ -1,0 +1,129 @@
+"""Training and evaluation problems: fresh rooms, banks and queries, nothing stored (paper: "Query Selection")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import IterableDataset
+
+from eswm_gym.rooms import (
+    N_ACTIONS,
+    TRAINING_MIX,
+    BankBatch,
+    Kind,
+    QueryBatch,
+    RoomConfig,
+    add_transitions,
+    draw_queries,
+    generate_rooms,
+    hex_lattice,
+    spanning_banks,
+    walk_banks,
+)
+from eswm_gym.world_model.eswm import ACTION, MASKED
+
+
+class Problems(NamedTuple):
+    """Tensors of one batch of B banks with Q queries each.
+
+    Attributes:
+        memories: (B, N, 3) int64, padded with -1.
+        query: (B, Q, 3) int64, the masked component -1.
+        target: (B, Q) int64, class of the masked component, the last class of its head for "I don't know".
+        masked: (B, Q) int64.
+    """
+
+    memories: Tensor
+    query: Tensor
+    target: Tensor
+    masked: Tensor
+
+
+@dataclass(frozen=True)
+class Source:
+    """One kind of problem in a mixture.
+
+    Attributes:
+        rooms: the family of rooms.
+        bank: "minimal" spanning banks, "dense" ones with extra transitions, or banks from a "walk".
+        share: how often it is drawn, relative to the other sources.
+        mix: shares of the kinds of query.
+    """
+
+    rooms: RoomConfig
+    bank: Literal["minimal", "dense", "walk"] = "minimal"
+    share: float = 1.0
+    mix: tuple[float, ...] = TRAINING_MIX
+
+    @property
+    def capacity(self) -> int:
+        """Rows of the padded banks: one less than the locations if minimal, else up to twice the locations."""
+        n = hex_lattice(self.rooms.radius).n_locations
+        return n - 1 if self.bank == "minimal" else 2 * n
+
+    def draw_banks(self, rng: np.random.Generator, n: int) -> BankBatch:
+        """Draw n rooms with a bank each."""
+        rooms = generate_rooms(rng, n, self.rooms)
+        if self.bank == "walk":
+            return walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n))
+        banks = spanning_banks(rng, rooms)
+        if self.bank == "dense":
+            banks = add_transitions(rng, banks, rng.integers(self.capacity - (banks.source >= 0).sum(1) + 1))
+        return banks
+
+
+def to_problems(banks: BankBatch, queries: QueryBatch, capacity: int, n_states: int) -> Problems:
+    """Pad the banks to `capacity` rows, hide the masked components and work out the targets."""
+    memories = np.full((len(banks.source), capacity, 3), MASKED)
+    transitions = banks.transitions()
+    memories[:, : transitions.shape[1]] = transitions
+    component = queries.masked[..., None]
+    query = queries.transitions.copy()
+    truth = np.take_along_axis(query, component, 2)[..., 0]
+    np.put_along_axis(query, component, MASKED, 2)
+    # A room observed nowhere offers no proper query (kind -1): nothing about it can be known.
+    unknown = (queries.kind == Kind.UNSOLVABLE) | (queries.kind < 0)
+    target = np.where(unknown, np.where(queries.masked == ACTION, N_ACTIONS, n_states), truth)
+    return Problems(*map(torch.from_numpy, (memories, query, target, queries.masked)))
+
+
+class ProblemStream(IterableDataset):
+    """Endless training batches, each a function of (seed, rank, step) alone, so that a run can be resumed exactly.
+
+    Args:
+        sources: the mixture; every batch comes from one of them.
+        n_states: vocabulary of the model.
+        rooms, queries: B and Q.
+        seed: seed of the run.
+        rank, world: which of how many training processes this is.
+        first: step to start at.
+    """
+
+    def __init__(
+        self, sources: tuple[Source, ...], n_states: int, rooms: int, queries: int, seed: int, rank=0, world=1, first=0
+    ) -> None:
+        self.sources, self.n_states = sources, n_states
+        self.rooms, self.queries = rooms, queries
+        self.seed, self.rank, self.world, self.first = seed, rank, world, first
+
+    def batch(self, step: int) -> Problems:
+        """The batch of this step: the source is the same in every process, the rooms are not."""
+        share = np.array([source.share for source in self.sources])
+        kind = np.random.default_rng([self.seed, step]).choice(len(share), p=share / share.sum())
+        source = self.sources[kind]
+        rng = np.random.default_rng([self.seed, step, 1 + self.rank])
+        banks = source.draw_banks(rng, self.rooms)
+        queries = draw_queries(rng, banks, self.queries, source.mix)
+        return to_problems(banks, queries, source.capacity, self.n_states)
+
+    def __iter__(self) -> Iterator[Problems]:
+        worker = torch.utils.data.get_worker_info()
+        step, stride = (self.first + worker.id, worker.num_workers) if worker else (self.first, 1)
+        while True:
+            yield self.batch(step)
+            step += stride

@@ -1,0 +1,62 @@
+"""Held-out evaluation by kind of query and masked component (paper: "Query Selection" and tables)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from eswm_gym.rooms import PAPER_MIX, Kind, RoomConfig, draw_queries
+from eswm_gym.world_model.data import Source, to_problems
+from eswm_gym.world_model.eswm import ACTION, ESWM
+
+COMPONENTS = ("source", "action", "end")
+
+
+@torch.inference_mode()
+def evaluate(model: ESWM, rooms: RoomConfig, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100) -> dict[str, float]:
+    """Measure a model on fresh rooms with minimal banks and 48 queries each in the paper's mix.
+
+    Args:
+        model: on any device; its mode is left as it is found.
+        rooms: the family of rooms.
+        n_rooms: number of rooms.
+        seed: seed of the rooms; training never uses it.
+        chunk: rooms in one forward pass.
+
+    Returns:
+        For each kind and component `accuracy/unseen/end` (equals the generating transition, the paper's measure)
+        and `validity/unseen/end` (the completed transition is true in the room, or "I don't know" was right),
+        `n/unseen/end` (how many), and `loss`.
+    """
+    device = next(model.parameters()).device
+    training = model.training
+    model.eval()
+    rng = np.random.default_rng(seed)
+    source = Source(rooms, "minimal")
+    rows, losses = [], []
+    for start in range(0, n_rooms, chunk):
+        banks = source.draw_banks(rng, min(chunk, n_rooms - start))
+        queries = draw_queries(rng, banks, 48, PAPER_MIX)
+        problems = to_problems(banks, queries, source.capacity, model.config.n_states)
+        prediction = model(problems.memories.to(device), problems.query.to(device))
+        losses.append(prediction.loss(problems.target.to(device), problems.masked.to(device)).item())
+        answers = np.stack([prediction.head(i).argmax(-1).cpu().numpy() for i in range(3)], 2)
+        answer = np.take_along_axis(answers, queries.masked[..., None], 2)[..., 0]
+        accurate = answer == problems.target.numpy()
+        dont_know = answer == np.where(queries.masked == ACTION, model.config.n_actions, model.config.n_states)
+        completed = queries.transitions.copy()
+        np.put_along_axis(completed, queries.masked[..., None], np.where(dont_know, -1, answer)[..., None], 2)
+        valid = np.where(queries.kind == Kind.UNSOLVABLE, dont_know, banks.rooms.is_true(completed))
+        rows.append(np.stack([queries.kind, queries.masked, accurate, valid], 2).reshape(-1, 4))
+    model.train(training)
+    kind, masked, accurate, valid = np.concatenate(rows).T
+    metrics = {"loss": float(np.mean(losses))}
+    for k in (Kind.UNSEEN, Kind.SEEN, Kind.UNSOLVABLE):
+        for m, component in enumerate(COMPONENTS):
+            cell = (kind == k) & (masked == m)
+            if cell.any():
+                name = f"{k.name.lower()}/{component}"
+                metrics[f"accuracy/{name}"] = float(accurate[cell].mean())
+                metrics[f"validity/{name}"] = float(valid[cell].mean())
+                metrics[f"n/{name}"] = int(cell.sum())
+    return metrics

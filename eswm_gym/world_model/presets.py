@@ -1,0 +1,69 @@
+"""Every model that this project trains, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eswm_gym.rooms import RoomConfig
+from eswm_gym.world_model.data import Source
+from eswm_gym.world_model.transformer import TransformerConfig
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A model, what it is trained on, how, and what it is measured on.
+
+    Attributes:
+        model: its shape.
+        sources: mixture of training problems.
+        settings: named room families of the held-out evaluation (minimal banks, the paper's queries).
+        rooms, queries: banks in a training batch and queries of each.
+        lr: peak learning rate.
+        decay_from: share of the run after which the learning rate falls linearly to nearly nothing.
+    """
+
+    model: TransformerConfig
+    sources: tuple[Source, ...]
+    settings: dict[str, RoomConfig]
+    rooms: int = 32
+    queries: int = 64
+    lr: float = 3e-3
+    decay_from: float = 0.4
+
+
+# One vocabulary for both sizes; 19-location rooms draw their states from all of it.
+_STATES = tuple(range(37))
+_RANDOM_WALL = {
+    "random-wall-19": RoomConfig.random_wall(2, states=_STATES),
+    "random-wall-37": RoomConfig.random_wall(3, states=_STATES),
+}
+
+
+def _agent_mixture(radius: int) -> tuple[Source, ...]:
+    """What an agent meets in rooms of this size: the paper's banks first, but also tiny, dense and walked ones."""
+    paper = RoomConfig.random_wall(radius, states=_STATES)
+    any_region = RoomConfig.random_wall(radius, states=_STATES, hidden=1.0)
+    return (
+        Source(paper, "minimal", share=0.6),
+        Source(any_region, "minimal", share=0.1),
+        Source(paper, "dense", share=0.15),
+        Source(paper, "walk", share=0.15),
+    )
+
+
+PRESETS = {
+    # The shipped agent's model.
+    "random-wall": Preset(
+        model=TransformerConfig(dim=128, layers=8, heads=4, state_embeddings=False),
+        sources=_agent_mixture(3) + _agent_mixture(2),
+        settings=_RANDOM_WALL,
+    ),
+    # A small problem that learns in a minute: for trying things out, and for the tests.
+    "tiny": Preset(
+        model=TransformerConfig(n_states=7, dim=32, layers=2, heads=2, state_embeddings=False),
+        sources=(Source(RoomConfig.random_wall(1, wall_length=(0, 1), hidden=0.3), "minimal"),),
+        settings={"random-wall-7": RoomConfig.random_wall(1, wall_length=(0, 1), hidden=0.3)},
+        rooms=16,
+        queries=16,
+    ),
+}

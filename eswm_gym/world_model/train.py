@@ -1,0 +1,270 @@
+"""Train a world model: `python -m eswm_gym.world_model.train random-wall --minutes 60`.
+
+Runs on a CPU, a GPU, or, started by `torchrun --nproc-per-node N -m eswm_gym.world_model.train ...`, on several
+processes. It needs torch, numpy, safetensors and lightning, no environment library. Ctrl-C leaves a checkpoint
+that `--resume` continues.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric import Fabric
+from lightning.fabric.loggers import CSVLogger
+from torch.utils.data import DataLoader
+from tqdm import tqdm
+
+from eswm_gym.world_model.data import ProblemStream
+from eswm_gym.world_model.evaluate import evaluate
+from eswm_gym.world_model.presets import PRESETS, Preset
+from eswm_gym.world_model.pretrained import save_model
+from eswm_gym.world_model.transformer import Transformer
+
+WARM_UP_STEPS = 50
+FINAL_LR = 0.02  # share of the peak
+
+
+def make_optimizers(model: Transformer, lr: float) -> list[torch.optim.Optimizer]:
+    """Muon for the blocks' matrices, AdamW for embeddings, heads, norms and relation biases."""
+    matrices = [p for name, p in model.blocks.named_parameters() if name.endswith("weight") and p.ndim == 2]
+    chosen = set(map(id, matrices))
+    others = [p for p in model.parameters() if id(p) not in chosen]
+    return [
+        torch.optim.Muon(matrices, lr=lr, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(others, lr=lr, betas=(0.9, 0.98), weight_decay=0.0),
+    ]
+
+
+def lr_scale(step: int, progress: float, decay_from: float) -> float:
+    """Warm up by steps, hold, then fall linearly from `decay_from` of the run to FINAL_LR at its end."""
+    warm_up = min(1.0, (step + 1) / WARM_UP_STEPS)
+    return warm_up * min(1.0, max(FINAL_LR, (1 - progress) / (1 - decay_from)))
+
+
+def fabric_for(device: str, precision: str, out: Path) -> Fabric:
+    """Fabric for this machine; under torchrun, for the processes that torchrun started."""
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    nodes = int(os.environ.get("WORLD_SIZE", 1)) // local
+    logger = CSVLogger(out, name="", version="log")
+    return Fabric(accelerator=device, devices=local, num_nodes=nodes, precision=precision, loggers=logger)
+
+
+class Run:
+    """One training run: the model, its optimizers, and how far it is.
+
+    Args:
+        name: a preset.
+        fabric: launched.
+        out: folder of the checkpoint, the log and the finished model.
+        seed: seed of weights and data.
+        compiled: whether to use torch.compile.
+    """
+
+    def __init__(self, name: str, fabric: Fabric, out: Path, seed: int = 0, compiled: bool = True) -> None:
+        self.name, self.fabric, self.out, self.seed = name, fabric, out, seed
+        self.preset: Preset = PRESETS[name]
+        self.step, self.seconds = 0, 0.0
+        torch.manual_seed(seed)
+        self.model = Transformer(self.preset.model)
+        optimizers = make_optimizers(self.model, self.preset.lr)
+        trained = torch.compile(self.model, dynamic=False) if compiled else self.model
+        self.forward, *self.optimizers = fabric.setup(trained, *optimizers)
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.out / "checkpoint.pt"
+
+    def save(self) -> None:
+        """Write the checkpoint to a temporary file, then rename it: a kill at any moment leaves a good one."""
+        if self.fabric.is_global_zero:
+            state = {
+                "name": self.name,
+                "seed": self.seed,
+                "step": self.step,
+                "seconds": self.seconds,
+                "model": self.model.state_dict(),
+                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            }
+            self.out.mkdir(parents=True, exist_ok=True)
+            temporary = self.checkpoint.with_suffix(".tmp")
+            torch.save(state, temporary)
+            temporary.replace(self.checkpoint)
+        self.fabric.barrier()
+
+    def resume(self) -> None:
+        """Continue from the checkpoint in `out`.
+
+        Raises:
+            FileNotFoundError: if there is none.
+            ValueError: if it is of another preset or seed.
+        """
+        state = torch.load(self.checkpoint, map_location="cpu", weights_only=True)
+        if (state["name"], state["seed"]) != (self.name, self.seed):
+            raise ValueError(
+                f"{self.checkpoint} is of preset {state['name']!r} with seed {state['seed']}, "
+                f"not {self.name!r} with seed {self.seed}"
+            )
+        self.model.load_state_dict(state["model"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self.step, self.seconds = state["step"], state["seconds"]
+
+    def train(self, steps: int | None, minutes: float | None, workers: int = 0, report_every: float = 60.0) -> bool:
+        """Train until `steps` or `minutes` in all, counting what was done before a resume.
+
+        Returns:
+            Whether the run is complete; False after Ctrl-C.
+        """
+        fabric, preset = self.fabric, self.preset
+        stream = ProblemStream(
+            preset.sources, preset.model.n_states, preset.rooms, preset.queries, self.seed,
+            fabric.global_rank, fabric.world_size, self.step,
+        )  # fmt: skip
+        loader = iter(DataLoader(stream, batch_size=None, num_workers=workers, pin_memory=fabric.device.type == "cuda"))
+        bar = tqdm(total=1.0, disable=not (fabric.is_global_zero and sys.stderr.isatty()), bar_format="{l_bar}{bar}| {postfix}")
+        pairs = preset.rooms * preset.queries * fabric.world_size
+        before, begun, reported = self.seconds, time.monotonic(), time.monotonic()
+        smooth, steps_at_start = None, self.step
+        self.forward.train()
+        with _Interrupt() as interrupted:
+            while not interrupted.stop:
+                self.seconds = before + time.monotonic() - begun
+                done = self.step / steps if steps else self.seconds / (60 * minutes)
+                progress, stop = fabric.broadcast((done, interrupted.stop)) if fabric.world_size > 1 else (done, False)
+                if progress >= 1 or stop:
+                    break
+                loss = self._step(next(loader), progress)
+                self.step += 1
+                smooth = loss if smooth is None else torch.lerp(smooth, loss, 0.02)
+                bar.update(progress - bar.n)
+                if time.monotonic() - reported > report_every:
+                    reported = time.monotonic()
+                    rate = pairs * (self.step - steps_at_start) / (reported - begun)
+                    self._report(smooth.item(), rate, bar)
+                    self.save()
+        bar.close()
+        self.save()
+        return not interrupted.stop
+
+    def _step(self, problems, progress: float) -> torch.Tensor:
+        problems = [tensor.to(self.fabric.device, non_blocking=True) for tensor in problems]
+        memories, query, target, masked = problems
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = self.preset.lr * lr_scale(self.step, progress, self.preset.decay_from)
+        loss = self.forward(memories, query).loss(target, masked)
+        self.fabric.backward(loss)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        return loss.detach()
+
+    def _report(self, loss: float, rate: float, bar: tqdm) -> None:
+        if not self.fabric.is_global_zero:
+            return
+        metrics: dict[str, Any] = {"loss": loss, "pairs_per_second": rate, "minutes": self.seconds / 60}
+        for setting, rooms in self.preset.settings.items():
+            found = evaluate(self.model, rooms, n_rooms=100)
+            metrics |= {f"{setting}/{key}": value for key, value in found.items() if not key.startswith("n/")}
+        self.fabric.log_dict(metrics, self.step)
+        line = f"{self.seconds / 60:6.1f} min  step {self.step:6d}  loss {loss:.4f}  {rate:7.0f} pairs/s"
+        for setting in self.preset.settings:
+            line += f"  {setting}"
+            for kind in ("unseen", "unsolvable"):
+                cells = (metrics.get(f"{setting}/validity/{kind}/{part}") for part in ("source", "action", "end"))
+                line += f" {kind} " + "/".join("-" if v is None else f"{v:.3f}" for v in cells)
+        bar.set_postfix_str(f"loss {loss:.3f}, {rate:.0f} pairs/s")
+        tqdm.write(line)
+        sys.stdout.flush()
+
+    def finish(self, n_rooms: int) -> None:
+        """Evaluate on held-out rooms and write the model."""
+        if self.fabric.is_global_zero:
+            metrics = {name: evaluate(self.model, rooms, n_rooms) for name, rooms in self.preset.settings.items()}
+            training = {
+                "preset": self.name,
+                "seed": self.seed,
+                "steps": self.step,
+                "hours": round(self.seconds / 3600, 3),
+                "pairs": self.step * self.preset.rooms * self.preset.queries * self.fabric.world_size,
+                "torch": torch.__version__,
+            }
+            save_model(self.model, self.out / self.name, training=training, metrics=metrics)
+            for setting, found in metrics.items():
+                for key, value in found.items():
+                    if not key.startswith("n/"):
+                        print(f"{setting:16} {key:28} {value:.4f}")
+            print(f"saved {self.out / self.name}.safetensors")
+
+
+class _Interrupt:
+    """While entered, the first Ctrl-C or SIGTERM only asks the loop to stop; a second one kills."""
+
+    stop = False
+
+    def __enter__(self) -> _Interrupt:
+        self._before = {s: signal.signal(s, self._ask) for s in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def _ask(self, signum, frame) -> None:
+        self.stop = True
+        signal.signal(signum, self._before[signum])
+
+    def __exit__(self, *exception) -> None:
+        for s, handler in self._before.items():
+            signal.signal(s, handler)
+
+
+def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m eswm_gym.world_model.train", description=__doc__)
+    parser.add_argument("name", choices=sorted(PRESETS))
+    parser.add_argument("--device", default="auto", help="cpu, cuda, mps or auto")
+    budget = parser.add_mutually_exclusive_group()
+    budget.add_argument("--minutes", type=float, help="train for so long in all (default 60)")
+    budget.add_argument("--steps", type=int, help="or for so many steps in all")
+    parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in --out")
+    parser.add_argument("--out", type=Path, help="folder (default runs/NAME)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--precision", default="bf16-mixed", help="of Lightning Fabric, such as 32-true")
+    parser.add_argument("--workers", type=int, help="processes that make data (default 0 on a CPU, else the cores less 2)")
+    parser.add_argument("--no-compile", action="store_true", help="do without torch.compile")
+    parser.add_argument("--eval-rooms", type=int, default=1000, help="rooms of the last evaluation, 48 queries each")
+    args = parser.parse_args(argv)
+    if args.minutes is None and args.steps is None:
+        args.minutes = 60.0
+    if (args.minutes or args.steps) <= 0:
+        parser.error("--minutes and --steps must be greater than 0")
+    return args
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse_args(argv)
+    out = args.out or Path("runs") / args.name
+    fabric = fabric_for(args.device, args.precision, out)
+    fabric.launch()
+    run = Run(args.name, fabric, out, args.seed, compiled=not args.no_compile)
+    if args.resume:
+        run.resume()
+    workers = args.workers
+    if workers is None:
+        workers = 0 if fabric.device.type == "cpu" else max(1, (os.cpu_count() or 2) - 2)
+    if fabric.is_global_zero:
+        size = sum(p.numel() for p in run.model.parameters())
+        print(f"{args.name}: {size / 1e6:.2f} M parameters on {fabric.device}, {asdict(run.preset.model)}", flush=True)
+    if run.train(args.steps, args.minutes, workers):
+        run.finish(args.eval_rooms)
+    elif fabric.is_global_zero:
+        print(f"stopped at step {run.step}; continue with --resume --out {out}")
+
+
+if __name__ == "__main__":
+    main()
