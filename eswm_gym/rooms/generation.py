@@ -8,6 +8,8 @@ import numpy as np
 
 from eswm_gym.rooms.lattice import N_ACTIONS, HexLattice, hex_lattice
 
+MAX_DRAWS = 100  # of a wall that does not fit; after that it stays shorter than promised
+
 
 @dataclass(frozen=True)
 class RoomConfig:
@@ -111,22 +113,33 @@ class RoomBatch:
 
 
 def random_walls(rng: np.random.Generator, n: int, config: RoomConfig) -> np.ndarray:
-    """Draw (n, L) bool walls: each a contiguous, mostly straight run, grown from both of its ends."""
-    lattice = hex_lattice(config.radius)
-    walls = np.zeros((n, lattice.n_locations), bool)
+    """Draw (n, L) bool walls: each a contiguous, mostly straight run of a random promised length."""
     low, high = config.wall_lengths
-    left = np.where(rng.random(n) < config.no_wall, 0, rng.integers(low, high + 1, n))
-    rooms = np.arange(n)
-    seed = rng.integers(lattice.n_locations, size=n)
-    walls[rooms[left > 0], seed[left > 0]] = True
-    left = left - 1
-    direction = rng.integers(N_ACTIONS, size=n)
+    lengths = np.where(rng.random(n) < config.no_wall, 0, rng.integers(low, high + 1, n))
+    walls = np.zeros((n, hex_lattice(config.radius).n_locations), bool)
+    short = np.nonzero(lengths)[0]
+    for _ in range(MAX_DRAWS):
+        walls[short] = _grow_walls(rng, lengths[short], config)
+        short = short[walls[short].sum(1) < lengths[short]]
+        if not len(short):
+            break
+    return walls
+
+
+def _grow_walls(rng: np.random.Generator, lengths: np.ndarray, config: RoomConfig) -> np.ndarray:
+    """Grow walls from both ends; one whose ends both leave the lattice stays short."""
+    lattice = hex_lattice(config.radius)
+    rooms = np.arange(len(lengths))
+    walls = np.zeros((len(lengths), lattice.n_locations), bool)
+    seed = rng.integers(lattice.n_locations, size=len(lengths))
+    direction = rng.integers(N_ACTIONS, size=len(lengths))
+    walls[rooms, seed] = True
+    left = lengths - 1
     for side in (0, 3):  # forward from the seed as far as it goes, then backward
-        growing, tip = left > 0, seed.copy()
-        for _ in range(high - 1):
-            if not growing.any():
-                break
-            turn = np.where(rng.random(n) < config.straightness, 0, rng.choice((-1, 1), n))
+        growing, tip = left > 0, seed
+        while growing.any():
+            straight = rng.random(len(lengths)) < config.straightness
+            turn = np.where(straight, 0, rng.choice((-1, 1), len(lengths)))
             ahead = lattice.neighbors[tip, (direction + side + turn) % N_ACTIONS]
             growing &= (ahead >= 0) & ~walls[rooms, ahead] & (left > 0)
             walls[rooms[growing], ahead[growing]] = True

@@ -92,7 +92,7 @@ def draw_queries(rng: np.random.Generator, banks: BankBatch, n: int, mix=PAPER_M
     # One search over all rooms: room i's distribution occupies the interval (i, i + 1].
     draw = rows + 1.0 - rng.random((batch, n))
     move = np.searchsorted((np.minimum(cdf, 1) + rows).ravel(), draw.ravel()).reshape(batch, n)
-    move = np.minimum(move - rows * kind.shape[1], kind.shape[1] - 1)
+    move = np.clip(move - rows * kind.shape[1], 0, kind.shape[1] - 1)
     location, action = np.divmod(move, rooms.lattice.neighbors.shape[1])
     end = rooms.targets()[rows, location, action]
     states = rooms.states

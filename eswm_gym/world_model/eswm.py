@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from eswm_gym.world_model.codecs import IntegerCodec
+
 SOURCE, ACTION, END = 0, 1, 2
 MASKED = -1  # stands for the masked component of a query, and fills padding rows of a bank
 
@@ -89,6 +91,9 @@ class ESWM(nn.Module):
     (B, Q, 3), each with one component -1.
     """
 
+    config: ModelConfig
+    codec: IntegerCodec
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
@@ -115,6 +120,10 @@ class ESWM(nn.Module):
 
         Returns:
             (B, Q, n_states + 1) float probabilities of the end state, the last one of "I don't know".
+
+        Raises:
+            ValueError: if a source state is outside the vocabulary.
         """
+        self.codec.check(source)
         query = torch.stack([source, action, torch.full_like(source, MASKED)], dim=2)
         return self.predict(bank, query).end.float().softmax(-1)

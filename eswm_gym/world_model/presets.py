@@ -54,7 +54,7 @@ def _agent_mixture(radius: int) -> tuple[Source, ...]:
 PRESETS = {
     # The shipped agent's model.
     "random-wall": Preset(
-        model=TransformerConfig(dim=128, layers=8, heads=4, state_embeddings=False),
+        model=TransformerConfig(dim=128, layers=3, loops=3, heads=4, state_embeddings=False),
         sources=_agent_mixture(3) + _agent_mixture(2),
         settings=_RANDOM_WALL,
     ),

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from eswm_gym.world_model.codecs import IntegerCodec
 from eswm_gym.world_model.eswm import END, ESWM, SOURCE, EncodedBank, ModelConfig, Prediction
 
 N_RELATIONS = 4
@@ -125,17 +126,12 @@ class Transformer(ESWM):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
-        n_embedded = config.n_states if config.state_embeddings else 1
-        self.embed_source = nn.Embedding(n_embedded + 1, config.dim)  # the last row stands for "masked"
-        self.embed_action = nn.Embedding(config.n_actions + 1, config.dim)
-        self.embed_end = nn.Embedding(n_embedded + 1, config.dim)
+        self.codec = IntegerCodec(config.n_states, config.dim, config.state_embeddings, config.readout == "classes")
+        self.embed_action = nn.Embedding(config.n_actions + 1, config.dim)  # the last row stands for "masked"
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.dim, bias=False)
         self.action_head = nn.Linear(config.dim, config.n_actions + 1)
-        if config.readout == "classes":
-            self.source_head = nn.Linear(config.dim, config.n_states + 1)
-            self.end_head = nn.Linear(config.dim, config.n_states + 1)
-        else:
+        if config.readout == "pointer":
             self.point_from = nn.Linear(config.dim, 4 * config.dim, bias=False)
             self.point_to = nn.Linear(config.dim, 2 * config.dim, bias=False)
             self.unknown = nn.Linear(config.dim, 2)
@@ -148,12 +144,8 @@ class Transformer(ESWM):
     def embed(self, transitions: Tensor) -> Tensor:
         """(B, N, dim) tokens of (B, N, 3) transitions: the sum of the three components over sqrt(3)."""
         source, action, end = transitions.unbind(2)
-        if not self.config.state_embeddings:
-            source, end = source.clamp(max=0), end.clamp(max=0)
-        x = sum(
-            table(torch.where(index < 0, table.num_embeddings - 1, index))
-            for table, index in ((self.embed_source, source), (self.embed_action, action), (self.embed_end, end))
-        ) / math.sqrt(3)
+        x = self.codec.embed(source, end) + self.embed_action(torch.where(action < 0, self.config.n_actions, action))
+        x = x / math.sqrt(3)
         device = x.device.type
         return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x
 
@@ -201,7 +193,8 @@ class Transformer(ESWM):
         """Logits from query tokens x (B, Q, dim), memory tokens (B, N, dim) and the bank (B, N, 3)."""
         action = self.action_head(x)
         if self.config.readout == "classes":
-            return Prediction(self.source_head(x), action, self.end_head(x))
+            source, end = self.codec.read_out(x)
+            return Prediction(source, action, end)
         # A score for each of 2N slots (source and end of each memory) from each of the two state heads.
         pointers = self.point_from(x).unflatten(-1, (2, 2, -1))  # head, slot
         slots = self.point_to(memory).unflatten(-1, (2, -1))
