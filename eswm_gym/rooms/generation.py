@@ -50,6 +50,10 @@ class RoomConfig:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
 
     @property
+    def n_locations(self) -> int:
+        return hex_lattice(self.radius).n_locations
+
+    @property
     def wall_lengths(self) -> tuple[int, int]:
         return self.wall_length or (self.radius, 2 * self.radius - 1)
 

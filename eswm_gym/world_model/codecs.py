@@ -40,11 +40,11 @@ class IntegerCodec(nn.Module):
         return self.source_head(x), self.end_head(x)
 
     def check(self, states: Tensor) -> None:
-        """Refuse states outside the vocabulary.
+        """Refuse states outside the vocabulary; a masked one is outside as well.
 
         Raises:
             ValueError: naming the first of them.
         """
-        outside = (states < -1) | (states >= self.n_states)
+        outside = (states < 0) | (states >= self.n_states)
         if outside.any():
             raise ValueError(f"state {int(states[outside][0])} is outside the vocabulary 0 ... {self.n_states - 1}")

@@ -27,8 +27,8 @@ class Preset:
     settings: dict[str, RoomConfig]
     rooms: int = 32
     queries: int = 64
-    lr: float = 3e-3
-    decay_from: float = 0.4
+    lr: float = 2e-3
+    decay_from: float = 0.1
 
 
 # One vocabulary for both sizes; 19-location rooms draw their states from all of it.
@@ -54,7 +54,7 @@ def _agent_mixture(radius: int) -> tuple[Source, ...]:
 PRESETS = {
     # The shipped agent's model.
     "random-wall": Preset(
-        model=TransformerConfig(dim=128, layers=3, loops=3, heads=4, state_embeddings=False),
+        model=TransformerConfig(dim=128, layers=2, loops=7, heads=4, state_embeddings=False),
         sources=_agent_mixture(3) + _agent_mixture(2),
         settings=_RANDOM_WALL,
     ),

@@ -75,8 +75,11 @@ class Run:
         torch.manual_seed(seed)
         self.model = Transformer(self.preset.model)
         optimizers = make_optimizers(self.model, self.preset.lr)
-        trained = torch.compile(self.model, dynamic=False) if compiled else self.model
-        self.forward, *self.optimizers = fabric.setup(trained, *optimizers)
+        if compiled:  # block by block: a looped model unrolled whole takes minutes to compile
+            torch._dynamo.config.recompile_limit = 64  # the sizes of the mixture's banks
+            for block in self.model.blocks:
+                block.compile(dynamic=False)
+        self.forward, *self.optimizers = fabric.setup(self.model, *optimizers)
 
     @property
     def checkpoint(self) -> Path:
@@ -173,7 +176,8 @@ class Run:
             return
         metrics: dict[str, Any] = {"loss": loss, "pairs_per_second": rate, "minutes": self.seconds / 60}
         for setting, rooms in self.preset.settings.items():
-            found = evaluate(self.model, rooms, n_rooms=100)
+            with torch.compiler.set_stance("force_eager"):
+                found = evaluate(self.model, rooms, n_rooms=100)
             metrics |= {f"{setting}/{key}": value for key, value in found.items() if not key.startswith("n/")}
         self.fabric.log_dict(metrics, self.step)
         line = f"{self.seconds / 60:6.1f} min  step {self.step:6d}  loss {loss:.4f}  {rate:7.0f} pairs/s"
@@ -189,7 +193,8 @@ class Run:
     def finish(self, n_rooms: int) -> None:
         """Evaluate on held-out rooms and write the model."""
         if self.fabric.is_global_zero:
-            metrics = {name: evaluate(self.model, rooms, n_rooms) for name, rooms in self.preset.settings.items()}
+            with torch.compiler.set_stance("force_eager"):
+                metrics = {name: evaluate(self.model, rooms, n_rooms) for name, rooms in self.preset.settings.items()}
             training = {
                 "preset": self.name,
                 "seed": self.seed,

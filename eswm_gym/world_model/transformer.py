@@ -19,6 +19,7 @@ from eswm_gym.world_model.codecs import IntegerCodec
 from eswm_gym.world_model.eswm import END, ESWM, SOURCE, EncodedBank, ModelConfig, Prediction
 
 N_RELATIONS = 4
+SCORE_CAP = 15.0
 
 
 @dataclass(frozen=True)
@@ -200,11 +201,16 @@ class Transformer(ESWM):
         slots = self.point_to(memory).unflatten(-1, (2, -1))
         scores = torch.einsum("bqhsd,bnsd->hbqns", pointers, slots).float() / math.sqrt(self.config.dim)
         states = memories[:, :, ::2]
-        scores = scores.masked_fill((states < 0)[None, :, None], -1e4).flatten(3)
-        unknown = self.unknown(x).float().movedim(-1, 0)[..., None]
+        scores = _soft_cap(scores).masked_fill((states < 0)[None, :, None], -1e4).flatten(3)
+        unknown = _soft_cap(self.unknown(x).float()).movedim(-1, 0)[..., None]
         # log-sum-exp over the slots of each state; a state that no memory holds gets next to nothing.
         peak = torch.maximum(scores.amax(-1, keepdim=True), unknown).detach()
         holds = F.one_hot(states.flatten(1).clamp(min=0), self.config.n_states).to(scores.dtype)
-        per_state = ((scores - peak).exp() @ holds + 1e-12).log() + peak
+        per_state = ((scores - peak).exp() @ holds + 1e-20).log() + peak
         source, end = torch.cat([per_state, unknown], -1)
         return Prediction(source, action, end)
+
+
+def _soft_cap(scores: Tensor) -> Tensor:
+    """Keep pointer scores within +-SCORE_CAP: unbounded ones ran away in training and then had no gradient."""
+    return SCORE_CAP * (scores / SCORE_CAP).tanh()

@@ -1,0 +1,102 @@
+"""What every agent can do, in an episode loop of one's own and in the place of a stable-baselines3 policy."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from eswm_gym.rooms import N_ACTIONS
+from eswm_gym.rooms.bits import bits_to_state
+
+Observation = dict[str, Any]
+Info = dict[str, Any]
+
+
+def state_of(value: Any) -> int:
+    """The integer state that an observation shows as a number or as bits."""
+    array = np.asarray(value)
+    return int(array if array.ndim == 0 else bits_to_state(array))
+
+
+class Agent(ABC):
+    """An agent in a room.
+
+    A loop of one's own calls `reset`, then `act` and `observe` in turn. `predict` does the same from observations
+    alone, for one environment or many, as stable-baselines3's policies do.
+    """
+
+    @abstractmethod
+    def reset(self, obs: Observation, info: Info) -> None:
+        """Begin an episode; an agent with a memory bank starts from `info["memory_bank"]` if there is one."""
+
+    @abstractmethod
+    def act(self, obs: Observation, info: Info) -> int:
+        """Choose an action."""
+
+    def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
+        """Learn what an action did. By default, nothing."""
+        return None
+
+    @abstractmethod
+    def spawn(self, seed: int | None = None) -> Agent:
+        """A fresh agent of the same kind for another environment; a model is shared."""
+
+    def predict(
+        self,
+        observation: Observation,
+        state: tuple[Any, ...] | None = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+    ) -> tuple[np.ndarray, tuple[Any, ...]]:
+        """Choose actions, with stable-baselines3's signature.
+
+        Args:
+            observation: of one environment, or stacked for n of them. If it has `memory_bank` (as the wrapper
+                `MemoryBankObservation` adds), an episode begins with that bank, else with an empty one.
+            state: what the last call returned; None at the start.
+            episode_start: (n,) bool, which environments begin an episode.
+            deterministic: ignored: agents draw only where all else is equal.
+
+        Returns:
+            Actions, () or (n,) int64, and the state for the next call: for each environment its agent, its last
+            observation and its last action.
+        """
+        one = _is_single(observation)
+        rows = [observation] if one else [{k: v[i] for k, v in observation.items()} for i in range(_count(observation))]
+        if state is None:
+            state = tuple((self.spawn(i), None, None) for i in range(len(rows)))
+            episode_start = np.ones(len(rows), bool)
+        if len(state) != len(rows):
+            raise ValueError(f"state is of {len(state)} environments, the observation of {len(rows)}")
+        starts = np.zeros(len(rows), bool) if episode_start is None else np.atleast_1d(episode_start)
+        for obs, (agent, last, action), start in zip(rows, state, starts, strict=True):
+            if start or last is None:
+                agent.reset(obs, {k: obs[k] for k in ("memory_bank",) if k in obs})
+            else:
+                agent.observe(last, action, obs, {})
+        agents = [agent for agent, _, _ in state]
+        self.prepare(agents, rows)
+        actions = np.array([agent.act(obs, {}) for agent, obs in zip(agents, rows, strict=True)])
+        state = tuple(zip(agents, rows, actions.tolist(), strict=True))
+        return (actions[0] if one else actions), state
+
+    @staticmethod
+    def prepare(agents: list[Any], observations: list[Observation]) -> None:
+        """Do together what `act` would do one by one. By default, nothing."""
+        return None
+
+
+def allowed_actions(info: Info) -> np.ndarray:
+    """Actions that `info["action_mask"]` allows, all of them without a mask."""
+    return np.flatnonzero(info.get("action_mask", np.ones(N_ACTIONS)))
+
+
+def _is_single(observation: Observation) -> bool:
+    shown = np.asarray(observation["state"])
+    return shown.ndim == 0 or (shown.ndim == 1 and shown.dtype == np.int8)  # one state as a number or as bits
+
+
+def _count(observation: Observation) -> int:
+    return len(observation["state"])

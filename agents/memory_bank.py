@@ -1,0 +1,104 @@
+"""An agent's memory bank: transitions that it keeps, edits and hands to the world model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from eswm_gym.rooms import N_ACTIONS
+
+Transition = tuple[int, int, int]
+
+
+class MemoryBank:
+    """An ordered set of transitions (s_s, a, s_e), the oldest first.
+
+    A move leads to one state: a transition that contradicts a kept one (same source and action, another end)
+    takes its place. A full bank forgets its oldest transition.
+
+    Args:
+        transitions: (N, 3) array or iterable of triples; rows with a negative action are padding and are dropped.
+        capacity: most transitions to keep; None for no limit.
+
+    Raises:
+        ValueError: if there are more transitions than the capacity, or one of them is no transition.
+    """
+
+    def __init__(self, transitions: Iterable = (), capacity: int | None = None) -> None:
+        if capacity is not None and capacity < 1:
+            raise ValueError(f"capacity must be at least 1, got {capacity}")
+        self.capacity = capacity
+        self._ends: dict[tuple[int, int], int] = {}
+        for row in transitions:
+            source, action, end = (int(part) for part in row)
+            if action >= 0:
+                if self.is_full and (source, action) not in self._ends:
+                    raise ValueError(f"more than the bank's capacity of {capacity} transitions")
+                self.add(source, action, end)
+
+    @property
+    def is_full(self) -> bool:
+        return self.capacity is not None and len(self._ends) >= self.capacity
+
+    def add(self, source: int, action: int, end: int) -> bool:
+        """Keep a transition, as the newest.
+
+        Returns:
+            Whether it is new; False if the bank held it already, which leaves the bank as it was.
+
+        Raises:
+            ValueError: if a state is negative or the action is not in 0 ... 5.
+        """
+        if min(source, end) < 0 or not 0 <= action < N_ACTIONS:
+            raise ValueError(
+                f"a transition has states of at least 0 and an action from 0 to {N_ACTIONS - 1}, got {(source, action, end)}"
+            )
+        if self._ends.get((source, action)) == end:
+            return False
+        self._ends.pop((source, action), None)
+        if self.is_full:
+            del self._ends[next(iter(self._ends))]
+        self._ends[source, action] = end
+        return True
+
+    def end_of(self, source: int, action: int) -> int | None:
+        """The state where a kept move ends, None if the bank does not hold the move."""
+        return self._ends.get((source, action))
+
+    def forget_state(self, state: int) -> list[Transition]:
+        """Delete and return the transitions that start or end at a state (paper: "Fast Adaptation to Changes")."""
+        forgotten = [t for t in self if state in (t[0], t[2])]
+        for source, action, _ in forgotten:
+            del self._ends[source, action]
+        return forgotten
+
+    @property
+    def states(self) -> list[int]:
+        """The states that occur, in ascending order."""
+        return sorted({state for source, _, end in self for state in (source, end)})
+
+    def to_numpy(self) -> np.ndarray:
+        """(N, 3) int64, the oldest first."""
+        return np.array(list(self), np.int64).reshape(-1, 3)
+
+    def copy(self) -> MemoryBank:
+        return MemoryBank(self, self.capacity)
+
+    def __iter__(self) -> Iterator[Transition]:
+        return iter([(source, action, end) for (source, action), end in self._ends.items()])
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __contains__(self, transition: object) -> bool:
+        return transition in list(self)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal if they hold the same transitions, in whatever order."""
+        return isinstance(other, MemoryBank) and self._ends == other._ends
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"MemoryBank({len(self)} transitions, capacity={self.capacity})"

@@ -1,0 +1,45 @@
+"""Puts the memory bank into the observation, for loops that pass observations and drop infos."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from eswm_gym.envs import HexRoomEnv
+from eswm_gym.rooms import N_ACTIONS
+
+
+class MemoryBankObservation(gym.Wrapper):
+    """Adds `memory_bank` to the observation: (L - 1, 3) int64, the bank that `reset` handed out, padded with -1.
+
+    Args:
+        env: a hexagonal room with `memory_bank="spanning"`.
+
+    Raises:
+        ValueError: if the environment hands out no memory bank.
+    """
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        room = env.unwrapped
+        if not isinstance(room, HexRoomEnv) or room.memory_bank == "none":
+            raise ValueError('MemoryBankObservation needs a hexagonal room with memory_bank="spanning"')
+        high = np.array([room.n_states - 1, N_ACTIONS - 1, room.n_states - 1])
+        n = room.config.n_locations - 1
+        bank = spaces.Box(-1, np.tile(high, (n, 1)), dtype=np.int64)
+        self.observation_space = spaces.Dict({**env.observation_space.spaces, "memory_bank": bank})  # type: ignore[attr-defined]
+
+    def reset(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        obs, info = self.env.reset(**kwargs)
+        self._bank = info["memory_bank"]
+        return self._with_bank(obs), info
+
+    def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
+        obs, *rest = self.env.step(action)
+        return (self._with_bank(obs), *rest)  # type: ignore[return-value]
+
+    def _with_bank(self, obs: dict[str, Any]) -> dict[str, Any]:
+        return {**obs, "memory_bank": self._bank.copy()}

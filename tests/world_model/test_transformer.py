@@ -1,0 +1,338 @@
+"""What a user may take for granted of every transformer, whatever its options and its weights."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cache
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from eswm_gym.world_model import ACTION, END, SOURCE, Prediction, Transformer, TransformerConfig
+from eswm_gym.world_model.transformer import relations
+
+N_STATES = 9
+# relational, readout, state_embeddings: every choice that TransformerConfig allows.
+KINDS = [
+    (True, "classes", True),
+    (False, "classes", True),
+    (True, "pointer", True),
+    (False, "pointer", True),
+    (True, "pointer", False),
+]
+CONFIGS = [
+    TransformerConfig(N_STATES, 6, 8, 2, 2, loops, attention, relational, readout, embeddings)
+    for attention in ("cross", "joint")
+    for relational, readout, embeddings in KINDS
+    for loops in (1, 3)
+]
+
+
+def describe(config: TransformerConfig) -> str:
+    words = [config.query_attention, config.readout, f"loops{config.loops}"]
+    return "-".join(words + ["relational"] * config.relational + ["unnamed"] * (not config.state_embeddings))
+
+
+def every(configs):
+    return pytest.mark.parametrize("config", configs, ids=describe)
+
+
+every_config = every(CONFIGS)
+every_pointer = every([config for config in CONFIGS if config.readout == "pointer"])
+every_unnamed = every([config for config in CONFIGS if not config.state_embeddings])
+few = settings(max_examples=12)
+
+
+@cache
+def scrambled(config: TransformerConfig) -> Transformer:
+    """A model with random weights everywhere, in double precision.
+
+    As it is born, a transformer has zeros in its output matrices and does not look at its bank.
+    """
+    model = Transformer(config).double().eval()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.5, generator=generator)
+    return model
+
+
+def banks(min_size=0, max_size=6):
+    """Lists of any transitions at all."""
+    state, action = st.integers(0, N_STATES - 1), st.integers(0, 5)
+    return st.lists(st.tuples(state, action, state), min_size=min_size, max_size=max_size)
+
+
+def padded(*lists) -> Tensor:
+    rows = max(1, *map(len, lists))
+    return torch.tensor([[*bank, *[(-1, -1, -1)] * (rows - len(bank))] for bank in lists])
+
+
+@st.composite
+def problems(draw, **size) -> tuple[Tensor, Tensor]:
+    """(2, N, 3) banks, each with its own padding at the end, and (2, Q, 3) queries."""
+    n_queries = draw(st.integers(1, 4))
+    queries = [draw(banks(n_queries, n_queries)) for _ in range(2)]
+    masked = [[draw(st.integers(0, 2)) for _ in range(n_queries)] for _ in range(2)]
+    query = torch.tensor(queries).scatter(2, torch.tensor(masked)[..., None], -1)
+    return padded(draw(banks(**size)), draw(banks(**size))), query
+
+
+def pick(prediction: Prediction, i: slice, j: slice = slice(None)) -> Prediction:
+    return Prediction(*(head[i, j] for head in prediction))
+
+
+def assert_same(one: Prediction, other: Prediction) -> None:
+    for mine, theirs in zip(one, other, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
+BANK = torch.tensor([[[0, 1, 2], [2, 3, 4], [4, 0, 0]]])
+QUERY = torch.tensor([[[0, -1, 2], [0, -1, 4], [0, 1, -1], [-1, 1, 2]]])
+
+
+@every_config
+def test_answers_depend_on_bank_and_query(config):
+    """Else every other test here would pass for nothing."""
+    model = scrambled(config)
+    here, there = model(BANK, QUERY), model(torch.tensor([[[0, 1, 4], [2, 3, 0]]]), QUERY)
+    for mine, other in zip(here, there, strict=True):
+        mine, other = mine.softmax(-1), other.softmax(-1)
+        assert (mine - other).abs().amax(-1).min() > 1e-3  # the bank matters to every query
+        assert torch.pdist(mine[0]).min() > 1e-3  # no two queries have the same answer
+
+
+@every_config
+@few
+@given(problem=problems(), data=st.data())
+def test_a_bank_is_a_set(config, problem, data):
+    model, (memories, query) = scrambled(config), problem
+    order = data.draw(st.permutations(range(memories.shape[1])))
+    assert_same(model(memories, query), model(memories[:, order], query))
+
+
+@every_config
+@few
+@given(problem=problems(), rows=st.integers(1, 4), where=st.integers(0, 6))
+def test_padding_changes_nothing(config, problem, rows, where):
+    model, (memories, query) = scrambled(config), problem
+    more = torch.cat([memories[:, :where], torch.full((2, rows, 3), -1), memories[:, where:]], 1)
+    assert_same(model(memories, query), model(more, query))
+
+
+@every_config
+@few
+@given(problem=problems())
+def test_queries_do_not_see_each_other(config, problem):
+    model, (memories, query) = scrambled(config), problem
+    together = model(memories, query)
+    for i in range(query.shape[1]):
+        i = slice(i, i + 1)
+        assert_same(pick(together, slice(None), i), model(memories, query[:, i]))
+
+
+@every_config
+@few
+@given(problem=problems(min_size=1))
+def test_batched_is_one_by_one(config, problem):
+    model, (memories, query) = scrambled(config), problem
+    together = model(memories, query)
+    for i, bank in enumerate(memories):
+        held = bank[bank[:, ACTION] >= 0]
+        assert_same(pick(together, slice(i, i + 1)), model(held[None], query[i : i + 1]))
+
+
+@every_config
+@few
+@given(problem=problems())
+def test_an_encoded_bank_serves_any_number_of_queries(config, problem):
+    model, (memories, query) = scrambled(config), problem
+    bank = model.encode(memories)
+    assert torch.equal(bank.memories, memories)
+    model.predict(bank, query.flip(1))
+    for again, whole in zip(model.predict(bank, query), model(memories, query), strict=True):
+        assert torch.equal(again, whole)
+
+
+@every_config
+@few
+@given(problem=problems(max_size=0))
+def test_empty_bank(config, problem):
+    """An explorer starts with one: the answers are numbers, and a pointer model knows that it knows nothing."""
+    prediction = scrambled(config)(*problem)
+    assert all(head.isfinite().all() for head in prediction)
+    if config.readout == "pointer":
+        for part in (SOURCE, END):
+            assert (prediction.head(part).argmax(-1) == N_STATES).all()
+
+
+@every_config
+def test_a_bank_of_no_rows_is_an_empty_one(config):
+    model = scrambled(config)
+    none = torch.zeros(1, 0, 3, dtype=torch.int64)
+    assert_same(model(none, QUERY), model(torch.full((1, 2, 3), -1), QUERY))
+
+
+@every_pointer
+@few
+@given(problem=problems())
+def test_pointers_give_nothing_to_a_state_that_no_memory_holds(config, problem):
+    memories, query = problem
+    prediction = scrambled(config)(memories, query)
+    for part in (SOURCE, END):
+        for bank, chances in zip(memories, prediction.head(part).softmax(-1), strict=True):
+            absent = [state for state in range(N_STATES) if state not in bank[:, ::2]]
+            assert (chances[:, absent].sum(-1) < 1e-9).all()
+
+
+def renamed(transitions: Tensor, names: Tensor) -> Tensor:
+    """The same transitions with state s called names[s]."""
+    result = transitions.clone()
+    for part in (SOURCE, END):
+        states = transitions[..., part]
+        result[..., part] = torch.where(states < 0, -1, names[states])
+    return result
+
+
+@every_unnamed
+@few
+@given(problem=problems(), names=st.permutations(range(N_STATES)))
+def test_renaming_states_renames_the_answers(config, problem, names):
+    """Without state embeddings, a state is what it touches, not what it is called."""
+    model, names, (memories, query) = scrambled(config), torch.tensor([*names, N_STATES]), problem
+    answer = model(renamed(memories, names), renamed(query, names))
+    expected = Prediction(answer.source[..., names], answer.action, answer.end[..., names])
+    assert_same(model(memories, query), expected)
+
+
+@every_unnamed
+def test_any_vocabulary_will_do(config):
+    """The weights of a model without state embeddings serve any number of states."""
+    options = {**config.to_dict(), "n_states": 50}
+    wide = Transformer(TransformerConfig(**options)).double().eval()
+    wide.load_state_dict(scrambled(config).state_dict())
+    names = torch.tensor([40, 3, 31, 7, 49, 0, 11, 12, 13, 50])
+    answer = wide(renamed(BANK, names), renamed(QUERY, names))
+    assert answer.end.shape == (1, 4, 51)
+    expected = Prediction(answer.source[..., names], answer.action, answer.end[..., names])
+    assert_same(scrambled(config)(BANK, QUERY), expected)
+
+
+@every([config for config in CONFIGS if config.loops == 3])
+def test_loops_are_layers_that_share_their_weights(config):
+    """Three loops over two blocks answer as six blocks do that hold the same weights three times over."""
+    looped = scrambled(config)
+    deep = Transformer(TransformerConfig(**{**config.to_dict(), "loops": 1, "layers": 6})).double().eval()
+    weights = {k: v for k, v in looped.state_dict().items() if not k.startswith("blocks.")}
+    for i in range(6):
+        weights |= {f"blocks.{i}.{k}": v for k, v in looped.blocks[i % 2].state_dict().items()}
+    deep.load_state_dict(weights)
+    assert_same(looped(BANK, QUERY), deep(BANK, QUERY))
+
+
+@every_config
+def test_every_weight_is_trained(config):
+    """A weight without a gradient is dead, and stops training on several processes."""
+    model = scrambled(config)
+    model.zero_grad()
+    query = torch.tensor([[[0, -1, 2], [0, 1, -1], [-1, 1, 2]]])
+    model(BANK, query).loss(torch.tensor([[1, 2, 0]]), torch.tensor([[ACTION, END, SOURCE]])).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+    model.zero_grad()
+
+
+@given(reader=banks(), read=banks(), data=st.data())
+def test_relations(reader, read, data):
+    """Cell by cell: column 0 is the null token's; a masked component (-1) equals nothing, not even another."""
+    part = st.integers(0, 2)
+    reader = [[-1 if i == data.draw(part) else x for i, x in enumerate(row)] for row in reader] + [[-1] * 3]
+    read = [*map(list, read), [-1] * 3]
+    found = relations(torch.tensor([reader]), torch.tensor([read]))
+    assert found.shape == (1, len(reader), 1 + len(read), 4) and found.dtype == torch.bool
+    for t, mine in enumerate(reader):
+        assert not found[0, t, 0].any()
+        for n, theirs in enumerate(read):
+            pairs = [(mine[i], theirs[j]) for i in (0, 2) for j in (0, 2)]
+            assert found[0, t, 1 + n].tolist() == [x == y and x >= 0 for x, y in pairs]
+
+
+def test_relations_read_aloud():
+    """The move 5 -> 6 and one 6 -> 5: source is end, and end is source."""
+    found = relations(torch.tensor([[[5, 0, 6]]]), torch.tensor([[[6, 3, 5], [5, 1, 7]]]))
+    assert found[0, 0].tolist() == [[False] * 4, [False, True, True, False], [True, False, False, False]]
+
+
+def test_loss():
+    """Mean over the queries of -log p(right class of the masked component); the other heads do not count."""
+    source = torch.tensor([[[0.5, 0.25, 0.25], [0.9, 0.05, 0.05], [0.9, 0.05, 0.05], [0.1, 0.2, 0.7]]]).log()
+    action = torch.tensor([[[0.9, 0.1], [0.125, 0.875], [0.9, 0.1], [0.9, 0.1]]]).log()
+    end = torch.tensor([[[0.9, 0.05, 0.05], [0.9, 0.05, 0.05], [0.3, 0.3, 0.4], [0.9, 0.05, 0.05]]]).log()
+    prediction = Prediction(source + 3.0, action - 2.0, end)  # logits may be shifted
+    masked = torch.tensor([[SOURCE, ACTION, END, SOURCE]])
+    target = torch.tensor([[1, 0, 2, 2]])
+    by_hand = -(math.log(0.25) + math.log(0.125) + math.log(0.4) + math.log(0.7)) / 4
+    assert prediction.loss(target, masked).item() == pytest.approx(by_hand, rel=1e-6)
+
+
+@pytest.mark.parametrize("part", [SOURCE, ACTION, END])
+def test_loss_when_one_component_is_masked_everywhere(part):
+    """Heads that were not asked add nothing, not even a nan."""
+    heads = [torch.zeros(1, 2, n) for n in (10, 7, 10)]
+    loss = Prediction(*heads).loss(torch.tensor([[0, 6]]), torch.full((1, 2), part))
+    assert loss.item() == pytest.approx(math.log((10, 7, 10)[part]), rel=1e-6)
+
+
+@every_config
+@few
+@given(problem=problems(), move=st.tuples(st.integers(0, N_STATES - 1), st.integers(0, 5)))
+def test_imagine(config, problem, move):
+    """It is the softmax of what the end head says of (source, action, ?)."""
+    model, (memories, _) = scrambled(config), problem
+    source, action = (torch.tensor([[x, 0, 0], [x, 1, 2]]) for x in move)
+    imagined = model.imagine(model.encode(memories), source, action)
+    assert imagined.shape == (2, 3, N_STATES + 1)
+    torch.testing.assert_close(imagined.sum(-1), torch.ones(2, 3))
+    query = torch.stack([source, action, torch.full((2, 3), -1)], 2)
+    torch.testing.assert_close(imagined, model(memories, query).end.float().softmax(-1))
+    assert not imagined.requires_grad
+
+
+@every_config
+@pytest.mark.parametrize("state", [-2, -1, N_STATES, 1000])
+def test_imagine_refuses_a_state_outside_the_vocabulary(config, state):
+    model = scrambled(config)
+    with pytest.raises(ValueError, match=rf"state {state} is outside the vocabulary 0 \.\.\. 8"):
+        model.imagine(model.encode(BANK), torch.tensor([[0, state]]), torch.tensor([[0, 1]]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dim": 10, "heads": 4}, "dim 10 is not a multiple of heads 4"),
+        ({"state_embeddings": False, "relational": False}, "must be relational with readout='pointer'"),
+        ({"state_embeddings": False, "readout": "classes"}, "must be relational with readout='pointer'"),
+    ],
+)
+def test_impossible_configurations(options, message):
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(**options)
+
+
+@every_config
+def test_a_configuration_survives_a_dictionary(config):
+    assert TransformerConfig(**config.to_dict()) == config
+
+
+def test_autocast_to_bfloat16_gives_finite_answers_close_to_the_exact_ones():
+    """Training runs in bfloat16, inference in float32: they have to be the same function."""
+    model = Transformer(CONFIGS[8])
+    model.load_state_dict(scrambled(CONFIGS[8]).state_dict())
+    exact = model(BANK, QUERY).end.softmax(-1)
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = model(BANK, QUERY).end.softmax(-1)
+    torch.testing.assert_close(rough, exact, rtol=0, atol=0.1, check_dtype=False)
