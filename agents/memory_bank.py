@@ -51,9 +51,8 @@ class MemoryBank:
             ValueError: if a state is negative or the action is not in 0 ... 5.
         """
         if min(source, end) < 0 or not 0 <= action < N_ACTIONS:
-            raise ValueError(
-                f"a transition has states of at least 0 and an action from 0 to {N_ACTIONS - 1}, got {(source, action, end)}"
-            )
+            what = f"states of at least 0 and an action from 0 to {N_ACTIONS - 1}"
+            raise ValueError(f"a transition has {what}, got {(source, action, end)}")
         if self._ends.get((source, action)) == end:
             return False
         self._ends.pop((source, action), None)

@@ -13,13 +13,9 @@ def test_setup_cfg_lists_every_package():
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
     listed = config["options"]["packages"].split()
-    found = {
-        file.parent.relative_to(ROOT) for top in ("eswm_gym", "agents") for file in (ROOT / top).rglob("*.py")
-    }
+    found = {file.parent.relative_to(ROOT) for top in ("eswm_gym", "agents") for file in (ROOT / top).rglob("*.py")}
     names = [".".join(folder.parts) for folder in found]
-    assert sorted(listed) == sorted(
-        f"eswm_gym.{name}" if name.startswith("agents") else name for name in names
-    )
+    assert sorted(listed) == sorted(f"eswm_gym.{name}" if name.startswith("agents") else name for name in names)
 
 
 def test_agents_are_installed_inside_the_package(tmp_path):

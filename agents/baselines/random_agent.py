@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions
 
 

@@ -3,7 +3,14 @@
 from eswm_gym.rooms.banks import BankBatch, add_transitions, observed_moves, spanning_banks, walk_banks
 from eswm_gym.rooms.bits import bits_to_state, state_to_bits
 from eswm_gym.rooms.generation import RoomBatch, RoomConfig, generate_rooms
-from eswm_gym.rooms.lattice import ACTION_NAMES, DISPLACEMENTS, N_ACTIONS, HexLattice, hex_lattice, reverse_action
+from eswm_gym.rooms.lattice import (
+    ACTION_NAMES,
+    DISPLACEMENTS,
+    N_ACTIONS,
+    HexLattice,
+    hex_lattice,
+    reverse_action,
+)
 from eswm_gym.rooms.queries import PAPER_MIX, TRAINING_MIX, Kind, QueryBatch, draw_queries, move_kinds
 from eswm_gym.rooms.room import Room
 

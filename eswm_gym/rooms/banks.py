@@ -146,9 +146,7 @@ def add_transitions(
     return _shuffle(rng, rooms, np.hstack([banks.source, source]), np.hstack([banks.action, action]))
 
 
-def walk_banks(
-    rng: np.random.Generator, rooms: RoomBatch, steps: np.ndarray, curiosity: float = 0.8
-) -> BankBatch:
+def walk_banks(rng: np.random.Generator, rooms: RoomBatch, steps: np.ndarray, curiosity: float = 0.8) -> BankBatch:
     """Draw banks from walks, each transition kept once; what the walk did not touch becomes unobserved.
 
     Args:

@@ -37,14 +37,10 @@ class RoomConfig:
         if len(set(self.states)) != len(self.states) or min(self.states, default=-1) < 0:
             raise ValueError("states must be different and not negative")
         if len(self.states) < n:
-            raise ValueError(
-                f"{len(self.states)} states cannot fill the {n} locations of radius {self.radius}"
-            )
+            raise ValueError(f"{len(self.states)} states cannot fill the {n} locations of radius {self.radius}")
         low, high = self.wall_lengths
         if not 0 <= low <= high < n:
-            raise ValueError(
-                f"wall_length must be 0 <= least <= greatest < {n} locations, got {self.wall_length}"
-            )
+            raise ValueError(f"wall_length must be 0 <= least <= greatest < {n} locations, got {self.wall_length}")
         for name in ("no_wall", "straightness", "hidden"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")

@@ -45,9 +45,7 @@ class Room:
         self.radius = int(hex_lattice(radius).radius)
         self.states = np.array(list(states), np.int64)
         if self.states.shape != (self.n_locations,):
-            raise ValueError(
-                f"radius {radius} has {self.n_locations} locations, got {self.states.size} states"
-            )
+            raise ValueError(f"radius {radius} has {self.n_locations} locations, got {self.states.size} states")
         if self.states.min() < 0 or len(np.unique(self.states)) < self.n_locations:
             raise ValueError(f"states must be different and not negative, got {self.states.tolist()}")
         self.observed = np.ones(self.n_locations, bool) if observed is None else self._mask(observed)

@@ -1,7 +1,13 @@
-"""The Episodic Spatial World Model: architectures, training, pretrained weights. Needs torch, no environment library."""
+"""The Episodic Spatial World Model: architectures, training, pretrained weights. Needs no environment library."""
 
-from eswm_gym.world_model.eswm import ACTION, END, MASKED, SOURCE, ESWM, EncodedBank, ModelConfig, Prediction
-from eswm_gym.world_model.pretrained import CheckpointError, available, load_model, load_pretrained, save_model
+from eswm_gym.world_model.eswm import ACTION, END, ESWM, MASKED, SOURCE, EncodedBank, ModelConfig, Prediction
+from eswm_gym.world_model.pretrained import (
+    CheckpointError,
+    available,
+    load_model,
+    load_pretrained,
+    save_model,
+)
 from eswm_gym.world_model.transformer import Transformer, TransformerConfig
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Codecs: states to embeddings and tokens to logits over states, so that architectures need not know what a state is."""
+"""Codecs: states to embeddings and tokens to logits over states; architectures need not know what a state is."""
 
 from __future__ import annotations
 

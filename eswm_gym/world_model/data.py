@@ -105,7 +105,15 @@ class ProblemStream(IterableDataset):
     """
 
     def __init__(
-        self, sources: tuple[Source, ...], n_states: int, rooms: int, queries: int, seed: int, rank=0, world=1, first=0
+        self,
+        sources: tuple[Source, ...],
+        n_states: int,
+        rooms: int,
+        queries: int,
+        seed: int,
+        rank=0,
+        world=1,
+        first=0,
     ) -> None:
         self.sources, self.n_states = sources, n_states
         self.rooms, self.queries = rooms, queries

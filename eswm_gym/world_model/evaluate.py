@@ -13,7 +13,9 @@ COMPONENTS = ("source", "action", "end")
 
 
 @torch.inference_mode()
-def evaluate(model: ESWM, rooms: RoomConfig, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100) -> dict[str, float]:
+def evaluate(
+    model: ESWM, rooms: RoomConfig, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100
+) -> dict[str, float]:
     """Measure a model on fresh rooms with minimal banks and 48 queries each in the paper's mix.
 
     Args:

@@ -86,8 +86,16 @@ def save_model(model: ESWM, path: str | Path, **info: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     architecture = next(name for name, (kind, _) in ARCHITECTURES.items() if type(model) is kind)
     temporary = path.with_suffix(".safetensors.tmp")
-    save_file({name: value.detach().cpu().float().contiguous() for name, value in model.state_dict().items()}, temporary)
-    described = {"architecture": architecture, "config": model.config.to_dict(), "sha256": _sha256(temporary), **info}
+    save_file(
+        {name: value.detach().cpu().float().contiguous() for name, value in model.state_dict().items()},
+        temporary,
+    )
+    described = {
+        "architecture": architecture,
+        "config": model.config.to_dict(),
+        "sha256": _sha256(temporary),
+        **info,
+    }
     temporary_json = path.with_suffix(".json.tmp")
     temporary_json.write_text(json.dumps(described, indent=2) + "\n")
     temporary.replace(path)

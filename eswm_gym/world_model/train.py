@@ -132,7 +132,11 @@ class Run:
             fabric.global_rank, fabric.world_size, self.step,
         )  # fmt: skip
         loader = iter(DataLoader(stream, batch_size=None, num_workers=workers, pin_memory=fabric.device.type == "cuda"))
-        bar = tqdm(total=1.0, disable=not (fabric.is_global_zero and sys.stderr.isatty()), bar_format="{l_bar}{bar}| {postfix}")
+        bar = tqdm(
+            total=1.0,
+            disable=not (fabric.is_global_zero and sys.stderr.isatty()),
+            bar_format="{l_bar}{bar}| {postfix}",
+        )
         pairs = preset.rooms * preset.queries * fabric.world_size
         before, begun, reported = self.seconds, time.monotonic(), time.monotonic()
         smooth, steps_at_start = None, self.step
@@ -240,7 +244,9 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="folder (default runs/NAME)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--precision", default="bf16-mixed", help="of Lightning Fabric, such as 32-true")
-    parser.add_argument("--workers", type=int, help="processes that make data (default 0 on a CPU, else the cores less 2)")
+    parser.add_argument(
+        "--workers", type=int, help="processes that make data (default 0 on a CPU, else the cores less 2)"
+    )
     parser.add_argument("--no-compile", action="store_true", help="do without torch.compile")
     parser.add_argument("--eval-rooms", type=int, default=1000, help="rooms of the last evaluation, 48 queries each")
     args = parser.parse_args(argv)
@@ -264,7 +270,10 @@ def main(argv: list[str] | None = None) -> None:
         workers = 0 if fabric.device.type == "cpu" else max(1, (os.cpu_count() or 2) - 2)
     if fabric.is_global_zero:
         size = sum(p.numel() for p in run.model.parameters())
-        print(f"{args.name}: {size / 1e6:.2f} M parameters on {fabric.device}, {asdict(run.preset.model)}", flush=True)
+        print(
+            f"{args.name}: {size / 1e6:.2f} M parameters on {fabric.device}, {asdict(run.preset.model)}",
+            flush=True,
+        )
     if run.train(args.steps, args.minutes, workers):
         run.finish(args.eval_rooms)
     elif fabric.is_global_zero:

@@ -40,9 +40,7 @@ def actions(n=100):
 
 def test_ids():
     assert set(IDS) == {
-        f"ESWM-{name}{task}-v0"
-        for name in ("RandomWall", "RandomWall19", "OpenArena")
-        for task in ("", "Explore")
+        f"ESWM-{name}{task}-v0" for name in ("RandomWall", "RandomWall19", "OpenArena") for task in ("", "Explore")
     }
 
 
@@ -135,9 +133,7 @@ def test_vectorised(env_id, mode):
 
 def test_banks_of_split_rooms_stack():
     """Forests of different sizes fit into one array."""
-    envs = gym.make_vec(
-        "ESWM-RandomWall19-v0", num_envs=16, vectorization_mode="sync", wall_length=(5, 7), no_wall=0.0
-    )
+    envs = gym.make_vec("ESWM-RandomWall19-v0", num_envs=16, vectorization_mode="sync", wall_length=(5, 7), no_wall=0.0)
     banks = envs.reset(seed=0)[1]["memory_bank"]
     sizes = (banks[:, :, 1] >= 0).sum(1)
     assert banks.shape == (16, 18, 3)
@@ -214,9 +210,7 @@ def test_bank_holds_what_the_environment_does(env_id):
         for source, action, end in bank[bank[:, 1] >= 0].tolist():
             start = room.location_of(source)
             goal = next(
-                i
-                for i in np.flatnonzero(room.distances_from(start) > 0)
-                if room.states[i] not in (source, end)
+                i for i in np.flatnonzero(room.distances_from(start) > 0) if room.states[i] not in (source, end)
             )
             env.reset(options={"room": room, "start": start, "goal": int(goal)})
             assert as_state(env.step(action)[0]["state"]) == end
@@ -237,9 +231,7 @@ def test_import_forms_in_a_fresh_process(make):
 
 
 def test_rooms_import_without_gymnasium():
-    run(
-        "import sys; sys.modules['gymnasium'] = None; import eswm_gym.rooms; eswm_gym.rooms.Room(1, range(7))"
-    )
+    run("import sys; sys.modules['gymnasium'] = None; import eswm_gym.rooms; eswm_gym.rooms.Room(1, range(7))")
 
 
 def test_arguments_survive_json():

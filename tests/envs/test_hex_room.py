@@ -256,9 +256,7 @@ def test_state_keeps_changed_walls_and_visits():
 
 
 def test_any_family_of_rooms():
-    config = RoomConfig(
-        radius=1, states=(3, 5, 7, 11, 13, 17, 19, 23), wall_length=(1, 1), no_wall=0, hidden=0
-    )
+    config = RoomConfig(radius=1, states=(3, 5, 7, 11, 13, 17, 19, 23), wall_length=(1, 1), no_wall=0, hidden=0)
     env = HexRoomEnv(config, memory_bank="spanning")
     obs, info = env.reset(seed=0)
     assert env.observation_space["state"].n == 24

@@ -82,9 +82,7 @@ def test_a_vocabulary_as_large_as_the_room_is_permuted():
     np.testing.assert_array_equal(np.sort(rooms.states, axis=1), np.tile(np.arange(19), (200, 1)))
 
 
-@pytest.mark.parametrize(
-    "config", [RoomConfig.random_wall(1), RoomConfig.open_arena(1, states=tuple(range(10, 20)))]
-)
+@pytest.mark.parametrize("config", [RoomConfig.random_wall(1), RoomConfig.open_arena(1, states=tuple(range(10, 20)))])
 def test_each_state_is_as_likely_at_each_location(config):
     n = 20_000
     rooms = rooms_of(config, n)

@@ -29,9 +29,7 @@ def room():
 def graph(room: Room, walls) -> nx.Graph:
     """The free locations of a room, from coordinates alone."""
     rim = range(-room.radius, room.radius + 1)
-    places = {
-        c: i for i, c in enumerate((q, r) for r in rim for q in rim if -room.radius <= q + r <= room.radius)
-    }
+    places = {c: i for i, c in enumerate((q, r) for r in rim for q in rim if -room.radius <= q + r <= room.radius)}
     free = nx.Graph()
     free.add_nodes_from(set(places.values()) - set(walls))
     for (q, r), i in places.items():
@@ -122,9 +120,7 @@ def test_memory_bank_is_true_and_spans(room, extra):
         else:
             assert ahead == there and free.has_edge(here, there)
             walked.add_edge(here, there)
-    assert set(map(frozenset, nx.connected_components(walked))) == set(
-        map(frozenset, nx.connected_components(free))
-    )
+    assert set(map(frozenset, nx.connected_components(walked))) == set(map(frozenset, nx.connected_components(free)))
     next_to_free = {wall for wall in walls if set(whole[wall]) & set(free)}
     assert bumped - {-1} == next_to_free
     minimal = len(free) - nx.number_connected_components(free) + len(next_to_free)

@@ -1,0 +1,102 @@
+"""What every benchmark shares: its options, its table with the paper's figures, its JSON, its intervals."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure.
+
+    Attributes:
+        setting, method, metric: which figure.
+        value: rates are fractions, times seconds.
+        ci95: 95 % interval, None where there is none.
+        n: how many observations it rests on.
+        paper: the paper's figure, None where it has none.
+    """
+
+    setting: str
+    method: str
+    metric: str
+    value: float
+    ci95: tuple[float, float] | None = None
+    n: int = 1
+    paper: float | None = None
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
+    options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--quick", action="store_true", help="a small run that shows that everything works")
+    options.add_argument("--device", default="cpu", help="where the model runs: cpu or cuda")
+    options.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
+    return options
+
+
+def rate(setting: str, method: str, metric: str, successes: Sequence[bool], paper: float | None = None) -> Row:
+    """The share of successes, with Wilson's interval."""
+    n, k = len(successes), int(np.sum(successes))
+    return Row(setting, method, metric, k / n, wilson(k, n), n, paper)
+
+
+def mean(
+    setting: str, method: str, metric: str, values: Sequence[float], seed: int = 0, paper: float | None = None
+) -> Row:
+    """The mean of values, with a bootstrap interval."""
+    return Row(setting, method, metric, float(np.mean(values)), bootstrap(values, seed), len(values), paper)
+
+
+def wilson(k: int, n: int, z: float = 1.959964) -> tuple[float, float]:
+    """Wilson's score interval of k successes in n trials."""
+    share, spread = k / n, z / n * math.sqrt(k * (n - k) / n + z * z / 4)
+    middle, scale = share + z * z / (2 * n), 1 + z * z / n
+    return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
+
+
+def bootstrap(values: Sequence[float], seed: int = 0, resamples: int = 1000) -> tuple[float, float]:
+    """Percentile bootstrap interval of the mean."""
+    array = np.asarray(values, float)
+    drawn = np.random.default_rng(seed).integers(len(array), size=(resamples, len(array)))
+    low, high = np.percentile(array[drawn].mean(1), [2.5, 97.5])
+    return float(low), float(high)
+
+
+def print_table(rows: Iterable[Row]) -> None:
+    """Print the rows, the paper's figures beside ours."""
+    cells = [("setting", "method", "metric", "value", "95 % interval", "n", "paper")]
+    for row in rows:
+        interval = "" if row.ci95 is None else f"{_number(row.ci95[0])} to {_number(row.ci95[1])}"
+        paper = "" if row.paper is None else _number(row.paper)
+        cells.append((row.setting, row.method, row.metric, _number(row.value), interval, str(row.n), paper))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if abs(value) >= 10 else f"{value:.4f}"
+
+
+def write_json(path: Path, benchmark: str, seed: int, rows: Iterable[Row]) -> None:
+    """Write the rows with the versions that made them."""
+    names = ("eswm-gym", "torch", "numpy", "gymnasium")
+    versions = {name.replace("-", "_"): version(name) for name in names} | {"python": platform.python_version()}
+    report = {
+        "benchmark": benchmark,
+        "seed": seed,
+        "versions": versions,
+        "rows": [asdict(row) for row in rows],
+    }
+    path.write_text(json.dumps(report, indent=1) + "\n")
