@@ -173,10 +173,9 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
         first_visit = not self._visited[self.location]
         self._visited[self.location] = True
         info = self._info(blocked=self.location == before)
+        reward = float(first_visit)
         if self.task == "navigate":
             reward = 1.0 if info["is_success"] else STEP_PENALTY
-        else:
-            reward = float(first_visit)
         if self.render_mode == "human":
             self.render()
         return self._observation(), reward, info["is_success"], False, info

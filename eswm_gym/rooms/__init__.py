@@ -2,7 +2,7 @@
 
 from eswm_gym.rooms.banks import BankBatch, add_transitions, observed_moves, spanning_banks, walk_banks
 from eswm_gym.rooms.bits import bits_to_state, state_to_bits
-from eswm_gym.rooms.generation import RoomBatch, RoomConfig, generate_rooms
+from eswm_gym.rooms.generation import RoomBatch, RoomConfig, generate_rooms, random_regions, random_walls
 from eswm_gym.rooms.lattice import (
     ACTION_NAMES,
     DISPLACEMENTS,
@@ -34,6 +34,8 @@ __all__ = [
     "hex_lattice",
     "move_kinds",
     "observed_moves",
+    "random_regions",
+    "random_walls",
     "reverse_action",
     "spanning_banks",
     "state_to_bits",
