@@ -204,7 +204,7 @@ class Transformer(ESWM):
         scores = _soft_cap(scores).masked_fill((states < 0)[None, :, None], -1e4).flatten(3)
         unknown = _soft_cap(self.unknown(x).float()).movedim(-1, 0)[..., None]
         # log-sum-exp over the slots of each state; a state that no memory holds gets next to nothing.
-        peak = torch.maximum(scores.amax(-1, keepdim=True), unknown).detach()
+        peak = torch.cat([scores, unknown], -1).amax(-1, keepdim=True).detach()
         holds = F.one_hot(states.flatten(1).clamp(min=0), self.config.n_states).to(scores.dtype)
         per_state = ((scores - peak).exp() @ holds + 1e-20).log() + peak
         source, end = torch.cat([per_state, unknown], -1)
