@@ -39,15 +39,14 @@ class Prediction(NamedTuple):
             target: (B, Q) int, class of the masked component; the last class of its head where unsolvable.
             masked: (B, Q) int, which component is masked.
         """
-        total = sum(
-            F.cross_entropy(
+        total = torch.zeros((), device=target.device)
+        for component in (SOURCE, ACTION, END):
+            total = total + F.cross_entropy(
                 self.head(component).flatten(0, 1).float(),
                 torch.where(masked == component, target, -1).flatten(),
                 ignore_index=-1,
                 reduction="sum",
             )
-            for component in (SOURCE, ACTION, END)
-        )
         return total / target.numel()
 
 

@@ -49,7 +49,7 @@ def lr_scale(step: int, progress: float, decay_from: float) -> float:
     return warm_up * min(1.0, max(FINAL_LR, (1 - progress) / (1 - decay_from)))
 
 
-def fabric_for(device: str, precision: str, out: Path) -> Fabric:
+def fabric_for(device: str, precision: Any, out: Path) -> Fabric:
     """Fabric for this machine; under torchrun, for the processes that torchrun started."""
     local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     nodes = int(os.environ.get("WORLD_SIZE", 1)) // local
@@ -120,8 +120,8 @@ class Run:
             optimizer.load_state_dict(saved)
         self.step, self.seconds = state["step"], state["seconds"]
 
-    def train(self, steps: int | None, minutes: float | None, workers: int = 0, report_every: float = 60.0) -> bool:
-        """Train until `steps` or `minutes` in all, counting what was done before a resume.
+    def train(self, steps: int | None = None, minutes: float = 60.0, workers: int = 0, report_every: float = 60.0) -> bool:
+        """Train until `steps`, or without them `minutes`, in all, counting what was done before a resume.
 
         Returns:
             Whether the run is complete; False after Ctrl-C.
@@ -238,7 +238,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("name", choices=sorted(PRESETS))
     parser.add_argument("--device", default="auto", help="cpu, cuda, mps or auto")
     budget = parser.add_mutually_exclusive_group()
-    budget.add_argument("--minutes", type=float, help="train for so long in all (default 60)")
+    budget.add_argument("--minutes", type=float, default=60.0, help="train for so long in all (default 60)")
     budget.add_argument("--steps", type=int, help="or for so many steps in all")
     parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in --out")
     parser.add_argument("--out", type=Path, help="folder (default runs/NAME)")
@@ -250,9 +250,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--no-compile", action="store_true", help="do without torch.compile")
     parser.add_argument("--eval-rooms", type=int, default=1000, help="rooms of the last evaluation, 48 queries each")
     args = parser.parse_args(argv)
-    if args.minutes is None and args.steps is None:
-        args.minutes = 60.0
-    if (args.minutes or args.steps) <= 0:
+    if args.minutes <= 0 or (args.steps is not None and args.steps <= 0):
         parser.error("--minutes and --steps must be greater than 0")
     return args
 

@@ -44,14 +44,14 @@ def test_a_short_run_learns_and_writes_a_model(tmp_path, capsys):
 def test_same_seed_same_weights_and_another_seed_others(tmp_path):
     runs = [run_in(tmp_path / str(i), seed) for i, seed in enumerate((1, 1, 2))]
     for run in runs:
-        run.train(steps=5, minutes=None)
+        run.train(steps=5)
     assert same(weights(runs[0]), weights(runs[1]))
     assert not same(weights(runs[0]), weights(runs[2]))
 
 
 def test_half_and_half_is_the_same_as_in_one_go(tmp_path):
     whole = run_in(tmp_path / "whole")
-    whole.train(steps=8, minutes=None)
+    whole.train(steps=8)
 
     first = run_in(tmp_path / "halves")
     step, taken = first._step, []
@@ -63,17 +63,17 @@ def test_half_and_half_is_the_same_as_in_one_go(tmp_path):
         return step(*args)
 
     first._step = stop_after_four
-    assert first.train(steps=8, minutes=None) is False
+    assert first.train(steps=8) is False
     assert first.step == 4
     second = run_in(tmp_path / "halves")
     second.resume()
-    assert second.train(steps=8, minutes=None) is True
+    assert second.train(steps=8) is True
     assert same(weights(whole), weights(second))
 
 
 def test_a_half_written_checkpoint_never_replaces_a_good_one(tmp_path, monkeypatch):
     run = run_in(tmp_path)
-    run.train(steps=2, minutes=None)
+    run.train(steps=2)
     good = run.checkpoint.read_bytes()
 
     def die(state, path):
@@ -89,7 +89,7 @@ def test_a_half_written_checkpoint_never_replaces_a_good_one(tmp_path, monkeypat
 def test_resuming_something_else_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         run_in(tmp_path).resume()
-    run_in(tmp_path).train(steps=1, minutes=None)
+    run_in(tmp_path).train(steps=1)
     with pytest.raises(ValueError, match="seed 0.*seed 1"):
         run_in(tmp_path, seed=1).resume()
 
