@@ -31,8 +31,8 @@ class Preset:
     decay_from: float = 0.1
 
 
-# One vocabulary for both sizes; 19-location rooms draw their states from all of it.
-_STATES = tuple(range(37))
+# One vocabulary for all rooms, as large as Open Arena's. The model embeds no states, so that it costs nothing.
+_STATES = tuple(range(64))
 _RANDOM_WALL = {
     "random-wall-19": RoomConfig.random_wall(2, states=_STATES),
     "random-wall-37": RoomConfig.random_wall(3, states=_STATES),
@@ -54,7 +54,7 @@ def _agent_mixture(radius: int) -> tuple[Source, ...]:
 PRESETS = {
     # The shipped agent's model.
     "random-wall": Preset(
-        model=TransformerConfig(dim=128, layers=2, loops=7, heads=4, state_embeddings=False),
+        model=TransformerConfig(n_states=64, dim=128, layers=2, loops=7, heads=4, state_embeddings=False),
         sources=_agent_mixture(3) + _agent_mixture(2),
         settings=_RANDOM_WALL,
     ),

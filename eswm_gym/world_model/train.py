@@ -53,7 +53,7 @@ def fabric_for(device: str, precision: Any, out: Path) -> Fabric:
     """Fabric for this machine; under torchrun, for the processes that torchrun started."""
     local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     nodes = int(os.environ.get("WORLD_SIZE", 1)) // local
-    logger = CSVLogger(out, name="", version="log")
+    logger = CSVLogger(out, name="", version="log", flush_logs_every_n_steps=1)
     return Fabric(accelerator=device, devices=local, num_nodes=nodes, precision=precision, loggers=logger)
 
 
@@ -120,7 +120,9 @@ class Run:
             optimizer.load_state_dict(saved)
         self.step, self.seconds = state["step"], state["seconds"]
 
-    def train(self, steps: int | None = None, minutes: float = 60.0, workers: int = 0, report_every: float = 60.0) -> bool:
+    def train(
+        self, steps: int | None = None, minutes: float = 60.0, workers: int = 0, report_every: float = 60.0
+    ) -> bool:
         """Train until `steps`, or without them `minutes`, in all, counting what was done before a resume.
 
         Returns:
@@ -139,13 +141,15 @@ class Run:
         )
         pairs = preset.rooms * preset.queries * fabric.world_size
         before, begun, reported = self.seconds, time.monotonic(), time.monotonic()
-        smooth, steps_at_start = None, self.step
+        smooth, first = None, self.step
         self.forward.train()
         with _Interrupt() as interrupted:
-            while not interrupted.stop:
+            while True:
                 self.seconds = before + time.monotonic() - begun
                 done = self.step / steps if steps else self.seconds / (60 * minutes)
-                progress, stop = fabric.broadcast((done, interrupted.stop)) if fabric.world_size > 1 else (done, False)
+                progress, stop = done, interrupted.stop
+                if fabric.world_size > 1:  # the first process decides for all, or they would wait for each other
+                    progress, stop = fabric.broadcast((progress, stop))
                 if progress >= 1 or stop:
                     break
                 loss = self._step(next(loader), progress)
@@ -154,12 +158,13 @@ class Run:
                 bar.update(progress - bar.n)
                 if time.monotonic() - reported > report_every:
                     reported = time.monotonic()
-                    rate = pairs * (self.step - steps_at_start) / (reported - begun)
-                    self._report(smooth.item(), rate, bar)
+                    self._report(smooth.item(), pairs * (self.step - first) / (reported - begun), bar)
                     self.save()
+            if smooth is not None:
+                self._report(smooth.item(), pairs * (self.step - first) / (time.monotonic() - begun), bar)
         bar.close()
         self.save()
-        return not interrupted.stop
+        return not stop
 
     def _step(self, problems, progress: float) -> torch.Tensor:
         problems = [tensor.to(self.fabric.device, non_blocking=True) for tensor in problems]
