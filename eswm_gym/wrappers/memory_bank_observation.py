@@ -12,7 +12,7 @@ from eswm_gym.envs import HexRoomEnv
 from eswm_gym.rooms import N_ACTIONS
 
 
-class MemoryBankObservation(gym.Wrapper):
+class MemoryBankObservation(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """Adds `memory_bank` to the observation: (L - 1, 3) int64, the bank that `reset` handed out, padded with -1.
 
     Args:
@@ -23,6 +23,7 @@ class MemoryBankObservation(gym.Wrapper):
     """
 
     def __init__(self, env: gym.Env) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self)
         super().__init__(env)
         room = env.unwrapped
         if not isinstance(room, HexRoomEnv) or room.memory_bank == "none":

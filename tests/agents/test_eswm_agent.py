@@ -1,0 +1,253 @@
+"""The agent with a model that knows the truth: what goes wrong then is the agent's own doing."""
+
+import copy
+import pickle
+
+import gymnasium as gym
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from eswm_gym.agents import ESWMAgent, MemoryBank, TransitionTable
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from torch import nn
+
+import eswm_gym  # noqa: F401
+from eswm_gym.rooms import Room
+from eswm_gym.world_model import ESWM, ModelConfig, Prediction
+from eswm_gym.world_model.codecs import IntegerCodec
+from eswm_gym.wrappers import MemoryBankObservation
+
+N_STATES = 37
+
+
+class TrueModel(ESWM):
+    """Knows one room: certain of moves between states in the bank, "I don't know" of all others."""
+
+    def __init__(self, room: Room) -> None:
+        super().__init__(ModelConfig(n_states=N_STATES))
+        self.codec = IntegerCodec(N_STATES, 1, embeddings=False)
+        self.room = room
+        self.passes = 0
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def encode(self, memories):
+        self.passes += 1
+        return memories
+
+    def predict(self, bank, query):
+        batch, n = query.shape[:2]
+        end = torch.full((batch, n), N_STATES)
+        for b in range(batch):
+            known = {int(s) for row in bank[b].tolist() for s in (row[0], row[2])}
+            for q, (source, action, _) in enumerate(query[b].tolist()):
+                if source in known and source in self.room.states[~self.room.walls]:
+                    there = self.room.next_state(source, action)
+                    end[b, q] = there if there in known else N_STATES
+        logits = nn.functional.one_hot(end, N_STATES + 1) * 20.0
+        return Prediction(logits, torch.zeros(batch, n, 7), logits)
+
+
+def true_graph(room: Room) -> nx.DiGraph:
+    """The room's moves between free locations, states as nodes, from the lattice's geometry alone."""
+    xy = room.lattice.xy
+    graph = nx.DiGraph()
+    free = [i for i in range(len(xy)) if not room.walls[i]]
+    graph.add_nodes_from(int(room.states[i]) for i in free)
+    for i in free:
+        for j in free:
+            if i != j and np.linalg.norm(xy[i] - xy[j]) < 1.1:
+                graph.add_edge(int(room.states[i]), int(room.states[j]))
+    return graph
+
+
+@pytest.fixture
+def room():
+    """19 locations; states are locations plus 10; a wall of three."""
+    return Room(2, states=np.arange(10, 29), walls=[8, 9, 10])
+
+
+def make(room, **kwargs):
+    return gym.make("ESWM-RandomWall19-v0", **kwargs).unwrapped, ESWMAgent(TrueModel(room), seed=0)
+
+
+def walk(env, agent, obs, info, steps=40, meanwhile=None):
+    """States on the way until the episode ends."""
+    way = [int(obs["state"])]
+    for i in range(steps):
+        if meanwhile:
+            meanwhile(i)
+        action = agent.act(obs, info)
+        next_obs, _, terminated, _, info = env.step(action)
+        agent.observe(obs, action, next_obs, info)
+        obs = next_obs
+        way.append(int(obs["state"]))
+        if terminated:
+            return way
+    return way
+
+
+@pytest.fixture
+def small(room):
+    """The same room in the environment's vocabulary."""
+    return Room(2, states=room.states - 10, walls=np.flatnonzero(room.walls))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_walks_a_shortest_path(small, seed):
+    env, agent = make(small)
+    obs, info = env.reset(seed=seed, options={"room": small})
+    agent.reset(obs, info)
+    shortest = nx.shortest_path_length(true_graph(small), int(obs["state"]), int(obs["goal"]))
+    plan = agent.plan(int(obs["state"]), int(obs["goal"]))
+    assert plan.found and len(plan) == shortest and plan.probability == pytest.approx(1, abs=1e-3)
+    assert len(walk(env, agent, obs, info)) - 1 == shortest
+    assert agent.model.passes == 1  # nothing surprised it
+
+
+def test_goes_round_a_wall_that_appears_and_forgets_what_it_made_outdated(small):
+    env, agent = make(small)
+    obs, info = env.reset(seed=0, options={"room": small, "start": 0, "goal": 2})
+    agent.reset(obs, info)
+    agent.memory.add(0, 0, 1)  # it remembers the way east
+    agent.model.room = env.room
+    env.add_walls([1])
+    way = walk(env, agent, obs, info)
+    assert way[-1] == 2 and 1 not in way
+    assert agent.memory.end_of(0, 0) == 0
+    assert all(1 not in (t[0], t[2]) for t in agent.memory)
+
+
+def test_takes_a_shortcut_where_a_wall_vanished(small):
+    env, agent = make(small)
+    obs, info = env.reset(seed=0, options={"room": small, "start": 7, "goal": 11})
+    agent.reset(obs, info)
+    agent.memory.add(7, 0, 7)  # it remembers the wall
+    env.remove_walls([8])
+    agent.observe({"state": 7}, 0, {"state": 8}, {})
+    assert agent.memory.end_of(7, 0) == 8
+
+
+def test_explores_where_the_model_does_not_know():
+    """The paper's rule by hand: an unknown outcome scores 1 - 0.2 H, an unsure one 0.1 H, a sure one nothing."""
+    agent = ESWMAgent(TrueModel(Room(1, range(7))), seed=0)
+    end = np.array([[1, 2, -1, -1, 3, 4]] + [[-1] * 6] * 5)
+    probability = np.array([[0.95, 0.8, 0.5, 0.9, 0.6, 0.81]] + [[1.0] * 6] * 5)
+    entropy = np.array([[0.1, 0.9, 1.5, 0.4, 1.2, 0.7]] + [[0.0] * 6] * 5)
+    agent._table = TransitionTable(np.arange(6), end, probability, entropy)
+    np.testing.assert_allclose(agent._curiosity(agent._table)[0], [-np.inf, 0.09, 0.7, 0.92, 0.12, -np.inf])
+    assert agent.explore(0) == 3
+    assert agent.explore(0, [0, 1, 2]) == 2
+    assert agent.explore(0, [0, 1, 4]) == 4
+
+
+def test_goes_to_the_nearest_frontier_when_all_is_known_here():
+    agent = ESWMAgent(TrueModel(Room(1, range(7))), seed=0)
+    end = np.arange(4)[:, None].repeat(6, 1)
+    end[0, 2], end[1, 4], end[2, 0] = 1, 2, -1  # 0 -> 1 -> 2, and 2 has something unknown
+    agent._table = TransitionTable(np.arange(4), end, np.ones((4, 6)), np.zeros((4, 6)))
+    assert agent.explore(0) == 2
+    assert agent.explore(1) == 4
+    assert agent.explore(3, [1, 5]) in (1, 5)  # no way to it: anything allowed
+
+
+def test_explores_a_whole_room_within_the_mask():
+    room = Room(2, range(19))
+    env = gym.make("ESWM-RandomWall19Explore-v0").unwrapped
+    agent = ESWMAgent(TrueModel(room), seed=0)
+    obs, info = env.reset(seed=0, options={"room": room})
+    agent.reset(obs, info)
+    for _ in range(60):
+        action = agent.act(obs, info)
+        assert info["action_mask"][action]
+        next_obs, _, terminated, _, info = env.step(action)
+        agent.observe(obs, action, next_obs, info)
+        obs = next_obs
+        if terminated:
+            break
+    assert terminated and len(agent.memory.states) == 19
+
+
+def test_goal_never_seen_and_goal_outside_the_vocabulary(small):
+    agent = ESWMAgent(TrueModel(small), seed=0)
+    agent.reset({"state": 0, "goal": 5}, {})
+    assert not agent.plan(0, 5).found
+    assert agent.act({"state": 0, "goal": 5}, {"action_mask": [0, 0, 0, 0, 1, 1]}) in (4, 5)
+    with pytest.raises(ValueError, match="state 99 "):
+        agent.plan(99, 5)
+
+
+def test_full_bank_forgets_the_oldest():
+    agent = ESWMAgent(TrueModel(Room(1, range(7))), capacity=2)
+    with pytest.raises(ValueError, match="capacity of 2"):
+        agent.reset({"state": 0}, {"memory_bank": [(0, 0, 1), (1, 0, 2), (2, 0, 2)]})
+    agent.reset({"state": 0}, {})
+    for end in (1, 2, 3):
+        agent.observe({"state": end - 1}, 0, {"state": end}, {})
+    assert list(agent.memory) == [(1, 0, 2), (2, 0, 3)]
+
+
+def test_copies_and_equal_seeds_act_alike(small):
+    env, agent = make(small)
+    twin = ESWMAgent(TrueModel(small), seed=0)
+    obs, info = env.reset(seed=3, options={"room": small})
+    agent.reset(obs, {})
+    twin.reset(obs, {})
+    for _ in range(10):
+        action = agent.act(obs, info)
+        others = [twin, copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))]
+        assert [a.memory == agent.memory for a in others] == [True] * 3
+        assert twin.act(obs, info) == action
+        next_obs, _, terminated, _, info = env.step(action)
+        agent.observe(obs, action, next_obs, info)
+        twin.observe(obs, action, next_obs, info)
+        obs = next_obs
+        if terminated:
+            break
+
+
+def test_predict_on_one_environment_does_what_act_and_observe_do(small):
+    env = MemoryBankObservation(gym.make("ESWM-RandomWall19-v0"))
+    agent = ESWMAgent(TrueModel(small))
+    obs, info = env.reset(seed=1, options={"room": small})
+    shortest = nx.shortest_path_length(true_graph(small), int(obs["state"]), int(obs["goal"]))
+    state, steps, terminated = None, 0, False
+    while not terminated:
+        action, state = agent.predict(obs, state, np.array([steps == 0]))
+        assert np.shape(action) == ()
+        obs, _, terminated, truncated, _ = env.step(action)
+        steps += 1
+        assert not truncated
+    assert steps == shortest
+
+
+def test_predict_begins_anew_where_an_episode_starts():
+    agent = ESWMAgent.from_pretrained("random-wall")
+    obs = {"state": np.array([3, 4]), "goal": np.array([5, 5])}
+    _, state = agent.predict(obs, None, np.ones(2, bool))
+    _, state = agent.predict({**obs, "state": np.array([6, 7])}, state, np.array([False, True]))
+    assert [len(inner.memory) for inner, _, _ in state] == [1, 0]
+    with pytest.raises(ValueError, match="2 environments.* 1"):
+        agent.predict({"state": np.array([3]), "goal": np.array([5])}, state)
+
+
+@pytest.mark.parametrize(
+    "env_id, wrapper, least",
+    [
+        ("ESWM-RandomWall19-v0", MemoryBankObservation, 0.8),
+        ("ESWM-RandomWall19-v0", None, -0.15),
+        ("ESWM-RandomWall19Explore-v0", None, 6),
+        ("ESWM-OpenArena-v0", MemoryBankObservation, 0.8),
+    ],
+)
+def test_evaluate_policy(env_id, wrapper, least):
+    env = make_vec_env(env_id, n_envs=2, seed=0, wrapper_class=wrapper)
+    mean, _ = evaluate_policy(ESWMAgent.from_pretrained("random-wall"), env, n_eval_episodes=6)
+    assert mean >= least
+
+
+def test_bank_can_be_given_as_a_memory_bank():
+    agent = ESWMAgent.from_pretrained("random-wall")
+    agent.reset({"state": 1}, {"memory_bank": MemoryBank([(1, 0, 2)])})
+    assert agent.plan(1, 2).actions == (0,)

@@ -1,0 +1,60 @@
+"""The memory bank against a plain list of transitions."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from eswm_gym.agents import MemoryBank
+from hypothesis import given
+from hypothesis import strategies as st
+
+transitions = st.tuples(st.integers(0, 6), st.integers(0, 5), st.integers(0, 6))
+
+
+@given(added=st.lists(transitions, max_size=60), capacity=st.none() | st.integers(1, 10))
+def test_bank_keeps_the_newest_end_of_each_move_and_forgets_the_oldest(added, capacity):
+    bank, kept = MemoryBank(capacity=capacity), []
+    for t in added:
+        assert bank.add(*t) == (t not in kept)
+        if t not in kept:
+            kept = [k for k in kept if k[:2] != t[:2]]
+            kept = [*kept, t] if capacity is None or len(kept) < capacity else [*kept[1:], t]
+    assert list(bank) == kept
+    assert len(bank) == len(kept)
+    assert bank.states == sorted({s for k in kept for s in (k[0], k[2])})
+    assert all(bank.end_of(s, a) == e and (s, a, e) in bank for s, a, e in kept)
+    array = bank.to_numpy()
+    assert array.dtype == np.int64 and array.shape == (len(kept), 3)
+    assert MemoryBank(array) == MemoryBank(array[::-1]) == bank
+    for twin in (copy.deepcopy(bank), pickle.loads(pickle.dumps(bank)), bank.copy()):
+        assert list(twin) == kept and twin.capacity == capacity
+
+
+@given(added=st.lists(transitions, max_size=40), state=st.integers(0, 6))
+def test_forgetting_a_state_deletes_just_what_touches_it(added, state):
+    bank = MemoryBank(added)
+    before = list(bank)
+    forgotten = bank.forget_state(state)
+    assert forgotten == [t for t in before if state in (t[0], t[2])]
+    assert list(bank) == [t for t in before if t not in forgotten]
+
+
+def test_padding_is_dropped():
+    assert list(MemoryBank(np.array([[1, 2, 3], [-1, -1, -1]]))) == [(1, 2, 3)]
+    assert MemoryBank(np.full((4, 3), -1)).to_numpy().shape == (0, 3)
+
+
+@pytest.mark.parametrize("bad", [(-1, 0, 3), (1, 0, -2), (1, 6, 2)])
+def test_what_is_no_transition_is_refused(bad):
+    bank = MemoryBank()
+    with pytest.raises(ValueError, match=str(bad[0])):
+        bank.add(*bad)
+    assert len(bank) == 0
+
+
+def test_too_many_transitions_are_refused():
+    with pytest.raises(ValueError, match="capacity of 2"):
+        MemoryBank([(0, 0, 1), (1, 0, 2), (2, 0, 3)], capacity=2)
+    with pytest.raises(ValueError, match="capacity"):
+        MemoryBank(capacity=0)

@@ -1,0 +1,115 @@
+"""Plans against networkx, on tables that are drawn at random."""
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from eswm_gym.agents import MemoryBank, TransitionTable, dijkstra, imagine_tables
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eswm_gym.world_model import Transformer, TransformerConfig
+
+
+@st.composite
+def tables(draw):
+    k = draw(st.integers(1, 9))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    end = rng.integers(-1, k, size=(k, 6))
+    end[rng.random((k, 6)) < draw(st.floats(0, 0.95))] = -1
+    return TransitionTable(np.arange(k), end, rng.uniform(0.1, 1, (k, 6)), np.zeros((k, 6)))
+
+
+def graph_of(table):
+    """The likeliest move between each two states; a step costs far more than any improbability."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(table.states.tolist())
+    for source, row in enumerate(table.end):
+        for action, end in enumerate(row):
+            surprise = -math.log(table.probability[source, action])
+            old = graph.get_edge_data(source, int(end), {"surprise": math.inf})
+            if end >= 0 and end != source and surprise < old["surprise"]:
+                graph.add_edge(source, int(end), surprise=surprise, cost=1000 + surprise)
+    return graph
+
+
+@given(table=tables(), data=st.data())
+def test_plan_is_the_shortest_and_among_those_the_most_probable(table, data):
+    start, goal = (data.draw(st.integers(0, len(table.states) - 1)) for _ in range(2))
+    horizon = data.draw(st.none() | st.integers(0, 6))
+    plan = dijkstra(table, start, goal, horizon)
+    try:
+        best = nx.shortest_path(graph_of(table), start, goal, weight="cost")
+    except nx.NetworkXNoPath:
+        best = None
+    if best is None or (horizon is not None and len(best) - 1 > horizon):
+        assert not plan.found and plan.actions == () and plan.probability == 0
+        return
+    assert plan.found and plan.states[0] == start and plan.states[-1] == goal
+    assert len(plan) == len(best) - 1 == len(plan.states) - 1
+    probability = 1.0
+    for source, action, end in zip(plan.states, plan.actions, plan.states[1:], strict=False):
+        assert table.end[source, action] == end
+        probability *= table.probability[source, action]
+    assert plan.probability == pytest.approx(probability)
+    surprise = sum(graph_of(table).edges[e]["surprise"] for e in zip(best, best[1:], strict=False))
+    assert plan.probability == pytest.approx(math.exp(-surprise))
+    assert plan.expanded <= len(table.states)
+
+
+def test_expansions_counted_by_hand():
+    """0 -> 1 -> 2 -> 3 in a row: the search expands 0, 1 and 2 and stops at the goal."""
+    end = np.full((4, 6), -1)
+    end[[0, 1, 2], 0] = [1, 2, 3]
+    table = TransitionTable(np.arange(4), end, np.ones((4, 6)), np.zeros((4, 6)))
+    assert dijkstra(table, 0, 3).expanded == 3
+    assert dijkstra(table, 0, 0).expanded == 0
+    assert dijkstra(table, 3, 0).expanded == 1
+
+
+def test_a_goal_never_seen_is_a_plan_not_found():
+    table = TransitionTable(np.array([5]), np.full((1, 6), -1), np.ones((1, 6)), np.zeros((1, 6)))
+    assert not dijkstra(table, 5, 99).found
+    assert not dijkstra(table, 99, 5).found
+
+
+BANKS = [MemoryBank(), MemoryBank([(1, 0, 2)]), MemoryBank([(1, 0, 2), (2, 1, 3), (5, 4, 5), (3, 3, 6)])]
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    model = Transformer(TransformerConfig(n_states=8, dim=16, layers=1, heads=2, state_embeddings=False))
+    for p in model.parameters():
+        torch.nn.init.normal_(p, std=0.5)
+    return model.eval()
+
+
+def test_tables_of_many_banks_equal_those_of_one(model):
+    also = [[7], [], [0]]
+    together = imagine_tables(model, BANKS, also)
+    for bank, extra, table in zip(BANKS, also, together, strict=True):
+        (alone,) = imagine_tables(model, [bank], [extra])
+        assert table.states.tolist() == sorted({*bank.states, *extra})
+        assert table.end.shape == (len(table.states), 6)
+        assert (table.end == alone.end).all()
+        np.testing.assert_allclose(table.probability, alone.probability, rtol=1e-4)
+        np.testing.assert_allclose(table.entropy, alone.entropy, atol=1e-4)
+    chunked = imagine_tables(model, BANKS, also, chunk=1)
+    assert all((a.end == b.end).all() for a, b in zip(together, chunked, strict=True))
+
+
+def test_facts_overrule_imagination(model):
+    (table,) = imagine_tables(model, BANKS[2:])
+    facts = table.with_facts(BANKS[2])
+    for source, action, end in BANKS[2]:
+        cell = facts.row(source), action
+        assert (facts.end[cell], facts.probability[cell], facts.entropy[cell]) == (end, 1, 0)
+    assert (facts.end != table.end).sum() <= len(BANKS[2])
+
+
+def test_states_outside_the_vocabulary_are_named(model):
+    with pytest.raises(ValueError, match="state 9 "):
+        imagine_tables(model, [MemoryBank([(1, 0, 9)])])
