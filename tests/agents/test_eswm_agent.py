@@ -111,7 +111,6 @@ def test_goes_round_a_wall_that_appears_and_forgets_what_it_made_outdated(small)
     obs, info = env.reset(seed=0, options={"room": small, "start": 0, "goal": 2})
     agent.reset(obs, info)
     agent.memory.add(0, 0, 1)  # it remembers the way east
-    agent.model.room = env.room
     env.add_walls([1])
     way = walk(env, agent, obs, info)
     assert way[-1] == 2 and 1 not in way
