@@ -24,7 +24,7 @@ class ESWMAgent(Agent):
     Args:
         model: frozen world model; shared, never changed.
         trust_memory: whether what the bank holds is fact. False: every transition is imagined, as in the paper.
-        capacity: most transitions in the bank.
+        capacity: most transitions in the bank; None: as many as the model was trained for.
         confidence: an outcome of at most this probability is uncertain.
         beta, gamma: weights of the entropy when exploring (paper: algorithm "Explore Function").
         seed: breaks ties between equal scores.
@@ -41,6 +41,7 @@ class ESWMAgent(Agent):
         seed: int | None = None,
     ) -> None:
         self.model = model
+        capacity = model.config.max_memories if capacity is None else capacity
         self.options: dict[str, Any] = {
             "trust_memory": trust_memory,
             "capacity": capacity,

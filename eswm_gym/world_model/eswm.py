@@ -72,12 +72,14 @@ class ModelConfig:
         n_actions: number of actions.
         dim: width of a token.
         layers: number of blocks.
+        max_memories: longest bank that the model is trained for.
     """
 
     n_states: int = 37
     n_actions: int = 6
     dim: int = 128
     layers: int = 6
+    max_memories: int = 74
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -98,12 +100,24 @@ class ESWM(nn.Module):
         self.config = config
 
     def encode(self, memories: Tensor) -> EncodedBank:
-        """Read the banks once, so that `predict` can answer any number of queries."""
+        """Read the banks once, so that `predict` can answer any number of queries.
+
+        Raises:
+            ValueError: if the banks are longer than `config.max_memories`.
+        """
         raise NotImplementedError
 
     def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
         """Answer (B, Q, 3) queries from encoded banks."""
         raise NotImplementedError
+
+    def check_length(self, memories: Tensor) -> None:
+        """Refuse (B, N, 3) banks that are longer than any the model was trained on."""
+        if memories.shape[1] > self.config.max_memories:
+            raise ValueError(
+                f"a bank of {memories.shape[1]} memories is longer than the {self.config.max_memories} that the model "
+                "was trained for; keep fewer, as MemoryBank(capacity=...) does"
+            )
 
     def forward(self, memories: Tensor, query: Tensor) -> Prediction:
         return self.predict(self.encode(memories), query)

@@ -26,9 +26,16 @@ def evaluate(
         chunk: rooms in one forward pass.
 
     Returns:
-        For each kind and component `accuracy/unseen/end` (equals the generating transition, the paper's measure)
-        and `validity/unseen/end` (the completed transition is true in the room, or "I don't know" was right),
-        `n/unseen/end` (how many), and `loss`.
+        For each kind and component:
+
+        - `accuracy/unseen/end`: share of answers that equal the generating transition, "I don't know" if the query
+          is unsolvable: the paper's measure.
+        - `validity/unseen/end`: share of answers that complete the query to a transition that is true in the room,
+          or say "I don't know" to an unsolvable query. A query may have several true answers: a move that leads
+          here from an unobserved location may also be a blocked move that leaves the agent here.
+        - `n/unseen/end`: how many queries.
+
+        And `loss`.
     """
     device = next(model.parameters()).device
     training = model.training
@@ -48,7 +55,7 @@ def evaluate(
         dont_know = answer == np.where(queries.masked == ACTION, model.config.n_actions, model.config.n_states)
         completed = queries.transitions.copy()
         np.put_along_axis(completed, queries.masked[..., None], np.where(dont_know, -1, answer)[..., None], 2)
-        valid = np.where(queries.kind == Kind.UNSOLVABLE, dont_know, banks.rooms.is_true(completed))
+        valid = banks.rooms.is_true(completed) | (dont_know & (queries.kind == Kind.UNSOLVABLE))
         rows.append(np.stack([queries.kind, queries.masked, accurate, valid], 2).reshape(-1, 4))
     model.train(training)
     kind, masked, accurate, valid = np.concatenate(rows).T

@@ -157,6 +157,7 @@ class Transformer(ESWM):
         return mask, relations(reader, read).to(dtype) if self.config.relational else None
 
     def encode(self, memories: Tensor) -> EncodedBank:
+        self.check_length(memories)
         if self.config.query_attention == "joint":
             return EncodedBank(memories)
         x = self.embed(memories)

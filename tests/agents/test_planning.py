@@ -1,5 +1,6 @@
 """Plans against networkx, on tables that are drawn at random."""
 
+import dataclasses
 import math
 
 import networkx as nx
@@ -113,3 +114,10 @@ def test_facts_overrule_imagination(model):
 def test_states_outside_the_vocabulary_are_named(model):
     with pytest.raises(ValueError, match="state 9 "):
         imagine_tables(model, [MemoryBank([(1, 0, 9)])])
+
+
+def test_banks_longer_than_the_model_was_trained_for_are_refused(model):
+    long = MemoryBank([(s, a, (s + 1) % 8) for s in range(8) for a in range(6)])
+    model.config = dataclasses.replace(model.config, max_memories=47)
+    with pytest.raises(ValueError, match="48 memories.*47"):
+        imagine_tables(model, [long])
