@@ -24,7 +24,7 @@ KINDS = [
     (True, "pointer", False),
 ]
 CONFIGS = [
-    TransformerConfig(N_STATES, 6, 8, 2, 2, loops, attention, relational, readout, embeddings)
+    TransformerConfig(N_STATES, 6, 8, 2, 74, 2, loops, attention, relational, readout, embeddings)
     for attention in ("cross", "joint")
     for relational, readout, embeddings in KINDS
     for loops in (1, 3)
