@@ -1,7 +1,7 @@
 """Train a world model: `python -m eswm_gym.world_model.train random-wall --minutes 60`.
 
 Runs on a CPU, a GPU, or, started by `torchrun --nproc-per-node N -m eswm_gym.world_model.train ...`, on several
-processes. It needs torch, numpy, safetensors and lightning, no environment library. Ctrl-C leaves a checkpoint
+processes. It needs torch, numpy, safetensors, lightning and tensorboard, no environment library. Ctrl-C leaves a checkpoint
 that `--resume` continues.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from lightning.fabric import Fabric
-from lightning.fabric.loggers import CSVLogger
+from lightning.fabric.loggers import TensorBoardLogger
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
@@ -53,7 +53,7 @@ def fabric_for(device: str, precision: Any, out: Path) -> Fabric:
     """Fabric for this machine; under torchrun, for the processes that torchrun started."""
     local = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     nodes = int(os.environ.get("WORLD_SIZE", 1)) // local
-    logger = CSVLogger(out, name="", version="log", flush_logs_every_n_steps=1)
+    logger = TensorBoardLogger(out, name="", version="log")
     return Fabric(accelerator=device, devices=local, num_nodes=nodes, precision=precision, loggers=logger)
 
 
