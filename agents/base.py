@@ -56,7 +56,8 @@ class Agent(ABC):
             observation: of one environment, or stacked for n of them. If it has `memory_bank` (as the wrapper
                 `MemoryBankObservation` adds), an episode begins with that bank, else with an empty one.
             state: what the last call returned; None at the start.
-            episode_start: (n,) bool, which environments begin an episode.
+            episode_start: (n,) bool, which environments begin an episode: where the observation is the first of
+                one. Vector environments of Gymnasium need `autoreset_mode=SAME_STEP` for "done" to mean that.
             deterministic: ignored: agents draw only where all else is equal.
 
         Returns:

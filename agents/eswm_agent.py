@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, state_of
 from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.planning import UNKNOWN, Plan, TransitionTable, dijkstra, imagine_tables
@@ -69,14 +70,17 @@ class ESWMAgent(Agent):
         self._table, self._ahead = None, []
 
     def act(self, obs: Observation, info: Info) -> int:
-        state = state_of(obs["state"])
+        state, actions = state_of(obs["state"]), allowed_actions(info)
         if "goal" in obs:
+            goal = state_of(obs["goal"])
+            if self._ahead and (self._ahead[0][0] not in actions or self._ahead[-1][1] != goal):
+                self._ahead = []
             if not self._ahead:
-                plan = self.plan(state, state_of(obs["goal"]))
+                plan = self.plan(state, goal, actions=actions)
                 self._ahead = list(zip(plan.actions, plan.states[1:], strict=True))
             if self._ahead:
                 return self._ahead[0][0]
-        return self.explore(state, allowed_actions(info))
+        return self.explore(state, actions)
 
     def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
         """Keep the transition; where it contradicts the bank, delete what the change made outdated."""
@@ -86,7 +90,7 @@ class ESWMAgent(Agent):
             self.memory.forget_state(remembered if remembered != state else end)
         if self.memory.add(state, action, end):
             # The imagined table stays good where reality is as imagined; a surprise calls for a new one.
-            if self._table is None or self._expected(state, action) != end:
+            if self._table is None or not self.trust_memory or self._expected(state, action) != end:
                 self._table = None
             else:
                 self._table = self._table.with_facts(MemoryBank([(state, action, end)]))
@@ -95,12 +99,19 @@ class ESWMAgent(Agent):
         else:
             self._ahead = []
 
-    def plan(self, start: int, goal: int, horizon: int | None = None) -> Plan:
+    def plan(
+        self,
+        start: int,
+        goal: int,
+        horizon: int | None = None,
+        actions: Sequence[int] | np.ndarray = range(N_ACTIONS),
+    ) -> Plan:
         """Find the shortest way in what the agent remembers and imagines (algorithm "Dijkstra-Style Pathfinding").
 
         Args:
             start, goal: states.
             horizon: longest plan.
+            actions: what it may choose from at the start.
 
         Returns:
             The plan; `found` is False if no way is known, such as to a goal never seen.
@@ -108,7 +119,8 @@ class ESWMAgent(Agent):
         Raises:
             ValueError: if a state is outside the model's vocabulary.
         """
-        return dijkstra(self.imagined(start), start, goal, horizon)
+        self.model.codec.check(torch.tensor([start, goal]))
+        return dijkstra(self._imagined_from(start, actions), start, goal, horizon)
 
     def explore(self, state: int, actions: Sequence[int] | np.ndarray = range(N_ACTIONS)) -> int:
         """Choose an action whose outcome is uncertain, here or on the way to the nearest place that has one.
@@ -117,12 +129,9 @@ class ESWMAgent(Agent):
             state: where the agent is.
             actions: what it may choose from here.
         """
-        table = self.imagined(state)
+        table = self._imagined_from(state, actions)
         score = self._curiosity(table)
-        row = table.row(state)
-        assert row is not None  # `imagined` includes the state
-        here = np.full(N_ACTIONS, -np.inf)
-        here[list(actions)] = score[row, list(actions)]
+        here = score[table.row(state)]
         if np.isfinite(here).any():
             return int(self.rng.choice(np.flatnonzero(here == here.max())))
         step = self._toward_frontier(table, state, np.isfinite(score).any(1))
@@ -134,6 +143,12 @@ class ESWMAgent(Agent):
             self._imagine([self], [state])
         assert self._table is not None
         return self._table
+
+    def _imagined_from(self, state: int, actions: Sequence[int] | np.ndarray) -> TransitionTable:
+        """The imagined table, in which moves from a state that are not among the actions lead nowhere."""
+        table = self.imagined(state)
+        ruled_out = [(state, action, state) for action in range(N_ACTIONS) if action not in actions]
+        return table.with_facts(MemoryBank(ruled_out)) if ruled_out else table
 
     @staticmethod
     def prepare(agents: Sequence[ESWMAgent], observations: Sequence[Observation]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -31,7 +32,10 @@ class MemoryBank:
         self.capacity = capacity
         self._ends: dict[tuple[int, int], int] = {}
         for row in transitions:
-            source, action, end = (int(part) for part in row)
+            try:
+                source, action, end = (operator.index(part) for part in row)
+            except (TypeError, ValueError):
+                raise ValueError(f"a transition is three integers (s_s, a, s_e), got {row!r}") from None
             if action >= 0:
                 if self.is_full and (source, action) not in self._ends:
                     raise ValueError(f"more than the bank's capacity of {capacity} transitions")
@@ -50,6 +54,7 @@ class MemoryBank:
         Raises:
             ValueError: if a state is negative or the action is not in 0 ... 5.
         """
+        source, action, end = int(source), int(action), int(end)
         if min(source, end) < 0 or not 0 <= action < N_ACTIONS:
             what = f"states of at least 0 and an action from 0 to {N_ACTIONS - 1}"
             raise ValueError(f"a transition has {what}, got {(source, action, end)}")

@@ -97,7 +97,7 @@ def imagine_tables(
     for first in range(0, len(banks), chunk):
         some = banks[first : first + chunk]
         known = [sorted({*bank.states, *extra}) for bank, extra in zip(some, also[first:], strict=False)]
-        memories = np.full((len(some), max(1, *map(len, some)) if len(some) > 1 else max(1, len(some[0])), 3), MASKED)
+        memories = np.full((len(some), max(1, *map(len, some)), 3), MASKED)
         query = np.zeros((len(some), max(map(len, known)), N_ACTIONS, 3), np.int64)
         for i, (bank, states) in enumerate(zip(some, known, strict=True)):
             memories[i, : len(bank)] = bank.to_numpy()
@@ -112,7 +112,7 @@ def imagine_tables(
         end = torch.where(end == p.shape[-1] - 1, UNKNOWN, end)
         parts = [t.unflatten(1, (-1, N_ACTIONS)).cpu().numpy() for t in (end, probability, entropy)]
         tables += [
-            TransitionTable(np.array(states), *(part[i, : len(states)] for part in parts))
+            TransitionTable(np.array(states, np.int64), *(part[i, : len(states)] for part in parts))
             for i, states in enumerate(known)
         ]
     return tables

@@ -32,10 +32,11 @@ class MemoryGraphAgent(Agent):
         """Take the first step of a shortest path, a random one if none is known."""
         if self._graph is None:
             self._graph = self.build_graph()
-        state, goal = state_of(obs["state"]), state_of(obs["goal"])
         try:
-            path = nx.shortest_path(self._graph, state, goal)
+            path = nx.shortest_path(self._graph, state_of(obs["state"]), state_of(obs["goal"])) if "goal" in obs else []
         except (nx.NetworkXNoPath, nx.NodeNotFound):
+            path = []
+        if len(path) < 2:
             return int(self.rng.choice(allowed_actions(info)))
         return self._graph.edges[path[0], path[1]]["action"]
 
@@ -43,9 +44,10 @@ class MemoryGraphAgent(Agent):
         """States, with an edge for each remembered move and its reverse."""
         graph: nx.DiGraph = nx.DiGraph()
         for source, action, end in self.memory:
-            if source != end:
-                graph.add_edge(end, source, action=reverse_action(action))
-        for source, action, end in self.memory:  # facts overrule reverses
+            back = reverse_action(action)
+            if source != end and self.memory.end_of(end, back) in (None, source):  # facts overrule reverses
+                graph.add_edge(end, source, action=back)
+        for source, action, end in self.memory:
             if source != end:
                 graph.add_edge(source, end, action=action)
         return graph

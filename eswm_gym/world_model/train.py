@@ -1,8 +1,8 @@
 """Train a world model: `python -m eswm_gym.world_model.train random-wall --minutes 60`.
 
 Runs on a CPU, a GPU, or, started by `torchrun --nproc-per-node N -m eswm_gym.world_model.train ...`, on several
-processes. It needs torch, numpy, safetensors, lightning and tensorboard, no environment library. Ctrl-C leaves a checkpoint
-that `--resume` continues.
+processes. It needs torch, numpy, safetensors, lightning and tensorboard, no environment library. Ctrl-C leaves a
+checkpoint that `--resume` continues.
 """
 
 from __future__ import annotations
