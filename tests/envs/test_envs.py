@@ -133,7 +133,7 @@ def test_vectorised(env_id, mode):
 
 def test_banks_of_split_rooms_stack():
     """Forests of different sizes fit into one array."""
-    envs = gym.make_vec("ESWM-RandomWall19-v0", num_envs=16, vectorization_mode="sync", wall_length=(5, 7), no_wall=0.0)
+    envs = gym.make_vec("ESWM-RandomWall19-v0", num_envs=16, vectorization_mode="sync", wall_length=(5, 7), no_wall=0.3)
     banks = envs.reset(seed=0)[1]["memory_bank"]
     sizes = (banks[:, :, 1] >= 0).sum(1)
     assert banks.shape == (16, 18, 3)
