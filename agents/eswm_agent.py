@@ -54,6 +54,7 @@ class ESWMAgent(Agent):
         self.beta, self.gamma = beta, gamma
         self.rng = np.random.default_rng(seed)
         self.memory = MemoryBank(capacity=capacity)
+        self._masked = MemoryBank()  # moves that masks ruled out, as bumps
         self._table: TransitionTable | None = None
         self._ahead: list[tuple[int, int]] = []  # the rest of the plan: (action, state it leads to)
 
@@ -67,16 +68,18 @@ class ESWMAgent(Agent):
 
     def reset(self, obs: Observation, info: Info) -> None:
         self.memory = MemoryBank(info.get("memory_bank", ()), self.options["capacity"])
+        self._masked = MemoryBank()
         self._table, self._ahead = None, []
 
     def act(self, obs: Observation, info: Info) -> int:
         state, actions = state_of(obs["state"]), allowed_actions(info)
+        self._heed_mask(state, actions)
         if "goal" in obs:
             goal = state_of(obs["goal"])
             if self._ahead and (self._ahead[0][0] not in actions or self._ahead[-1][1] != goal):
                 self._ahead = []
             if not self._ahead:
-                plan = self.plan(state, goal, actions=actions)
+                plan = self.plan(state, goal)
                 self._ahead = list(zip(plan.actions, plan.states[1:], strict=True))
             if self._ahead:
                 return self._ahead[0][0]
@@ -99,19 +102,12 @@ class ESWMAgent(Agent):
         else:
             self._ahead = []
 
-    def plan(
-        self,
-        start: int,
-        goal: int,
-        horizon: int | None = None,
-        actions: Sequence[int] | np.ndarray = range(N_ACTIONS),
-    ) -> Plan:
+    def plan(self, start: int, goal: int, horizon: int | None = None) -> Plan:
         """Find the shortest way in what the agent remembers and imagines (algorithm "Dijkstra-Style Pathfinding").
 
         Args:
             start, goal: states.
             horizon: longest plan.
-            actions: what it may choose from at the start.
 
         Returns:
             The plan; `found` is False if no way is known, such as to a goal never seen.
@@ -120,22 +116,28 @@ class ESWMAgent(Agent):
             ValueError: if a state is outside the model's vocabulary.
         """
         self.model.codec.check(torch.tensor([start, goal]))
-        return dijkstra(self._imagined_from(start, actions), start, goal, horizon)
+        return dijkstra(self.imagined(start), start, goal, horizon)
 
     def explore(self, state: int, actions: Sequence[int] | np.ndarray = range(N_ACTIONS)) -> int:
         """Choose an action whose outcome is uncertain, here or on the way to the nearest place that has one.
+
+        Where the model is sure of everything in reach, the move of which it is least sure is the uncertain one:
+        some of what it is sure of may be wrong, as after a change.
 
         Args:
             state: where the agent is.
             actions: what it may choose from here.
         """
-        table = self._imagined_from(state, actions)
-        score = self._curiosity(table)
-        here = score[table.row(state)]
-        if np.isfinite(here).any():
-            return int(self.rng.choice(np.flatnonzero(here == here.max())))
-        step = self._toward_frontier(table, state, np.isfinite(score).any(1))
-        return int(self.rng.choice(list(actions))) if step is None else step
+        table = self.imagined(state).with_facts(_ruled_out(state, actions))
+        doubt = 1 - table.with_facts(self.memory).probability
+        for score in (self._curiosity(table), np.where(doubt > 0, doubt, -np.inf)):
+            here = score[table.row(state)]
+            if np.isfinite(here).any():
+                return int(self.rng.choice(np.flatnonzero(here == here.max())))
+            step = self._toward_frontier(table, state, np.isfinite(score).any(1))
+            if step is not None:
+                return step
+        return int(self.rng.choice(list(actions)))
 
     def imagined(self, state: int) -> TransitionTable:
         """Where each move from each known state and from this one leads; imagined anew when the bank surprised."""
@@ -143,12 +145,6 @@ class ESWMAgent(Agent):
             self._imagine([self], [state])
         assert self._table is not None
         return self._table
-
-    def _imagined_from(self, state: int, actions: Sequence[int] | np.ndarray) -> TransitionTable:
-        """The imagined table, in which moves from a state that are not among the actions lead nowhere."""
-        table = self.imagined(state)
-        ruled_out = [(state, action, state) for action in range(N_ACTIONS) if action not in actions]
-        return table.with_facts(MemoryBank(ruled_out)) if ruled_out else table
 
     @staticmethod
     def prepare(agents: Sequence[ESWMAgent], observations: Sequence[Observation]) -> None:
@@ -166,7 +162,16 @@ class ESWMAgent(Agent):
     def _imagine(agents: Sequence[ESWMAgent], states: Sequence[int]) -> None:
         tables = imagine_tables(agents[0].model, [agent.memory for agent in agents], [[s] for s in states])
         for agent, table in zip(agents, tables, strict=True):
-            agent._table = table.with_facts(agent.memory) if agent.trust_memory else table
+            agent._table = table.with_facts(agent._masked)
+            if agent.trust_memory:
+                agent._table = agent._table.with_facts(agent.memory)
+
+    def _heed_mask(self, state: int, actions: np.ndarray) -> None:
+        """Plan from now on without the moves that a mask rules out here."""
+        ruled_out = _ruled_out(state, actions)
+        new = [self._masked.add(*move) for move in ruled_out]
+        if any(new) and self._table is not None:
+            self._table = self._table.with_facts(ruled_out)
 
     def _expected(self, state: int, action: int) -> int | None:
         row = None if self._table is None else self._table.row(state)
@@ -184,3 +189,8 @@ class ESWMAgent(Agent):
         plans = [dijkstra(table, state, int(goal)) for goal in table.states[frontier] if goal != state]
         found = [plan for plan in plans if plan.found]
         return min(found, key=lambda plan: (len(plan), -plan.probability)).actions[0] if found else None
+
+
+def _ruled_out(state: int, actions: Sequence[int] | np.ndarray) -> MemoryBank:
+    """The other actions, as bumps."""
+    return MemoryBank([(state, action, state) for action in range(N_ACTIONS) if action not in actions])

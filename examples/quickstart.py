@@ -8,7 +8,7 @@ import eswm_gym  # noqa: F401  registers the environments
 env = gym.make("ESWM-RandomWall-v0", render_mode="ansi")
 agent = ESWMAgent.from_pretrained("random-wall")
 
-obs, info = env.reset(seed=0)
+obs, info = env.reset(seed=17)
 agent.reset(obs, info)  # takes info["memory_bank"]
 print(env.render())
 plan = agent.plan(obs["state"], obs["goal"])

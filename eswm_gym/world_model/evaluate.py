@@ -42,13 +42,14 @@ def evaluate(
     model.eval()
     rng = np.random.default_rng(seed)
     source = Source(rooms, "minimal")
-    rows, losses = [], []
+    rows, loss = [], 0.0
     for start in range(0, n_rooms, chunk):
         banks = source.draw_banks(rng, min(chunk, n_rooms - start))
         queries = draw_queries(rng, banks, 48, PAPER_MIX)
         problems = to_problems(banks, queries, source.capacity, model.config.n_states)
         prediction = model(problems.memories.to(device), problems.query.to(device))
-        losses.append(prediction.loss(problems.target.to(device), problems.masked.to(device)).item())
+        share = len(problems.query) / n_rooms
+        loss += share * prediction.loss(problems.target.to(device), problems.masked.to(device)).item()
         answers = np.stack([prediction.head(i).argmax(-1).cpu().numpy() for i in range(3)], 2)
         answer = np.take_along_axis(answers, queries.masked[..., None], 2)[..., 0]
         accurate = answer == problems.target.numpy()
@@ -59,7 +60,7 @@ def evaluate(
         rows.append(np.stack([queries.kind, queries.masked, accurate, valid], 2).reshape(-1, 4))
     model.train(training)
     kind, masked, accurate, valid = np.concatenate(rows).T
-    metrics = {"loss": float(np.mean(losses))}
+    metrics = {"loss": loss}
     for k in (Kind.UNSEEN, Kind.SEEN, Kind.UNSOLVABLE):
         for m, component in enumerate(COMPONENTS):
             cell = (kind == k) & (masked == m)

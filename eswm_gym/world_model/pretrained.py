@@ -54,16 +54,16 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
         FileNotFoundError: if either file is missing.
         CheckpointError: if they are damaged, foreign, or do not belong together.
     """
-    weights = Path(path).with_suffix(".safetensors")
-    info = _read_json(weights.with_suffix(".json"))
+    weights, description = _files(path)
+    info = _read_json(description)
     if not weights.exists():
         raise FileNotFoundError(f"no weights at {weights}")
     try:
         architecture, config, sha256 = info["architecture"], info["config"], info["sha256"]
         model_class, config_class = ARCHITECTURES[architecture]
         model = model_class(config_class(**config))
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{weights.with_suffix('.json')} does not describe a model: {error!r}") from error
+    except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        raise CheckpointError(f"{description} does not describe a model: {error!r}") from error
     found = _sha256(weights)
     if found != sha256:
         raise CheckpointError(f"{weights} has sha256 {found}, its JSON says {sha256}: damaged or replaced")
@@ -82,10 +82,10 @@ def save_model(model: ESWM, path: str | Path, **info: Any) -> None:
         path: with or without a suffix.
         **info: what else the JSON should say, such as metrics.
     """
-    path = Path(path).with_suffix(".safetensors")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    weights, description = _files(path)
+    weights.parent.mkdir(parents=True, exist_ok=True)
     architecture = next(name for name, (kind, _) in ARCHITECTURES.items() if type(model) is kind)
-    temporary = path.with_suffix(".safetensors.tmp")
+    temporary = weights.with_suffix(".safetensors.tmp")
     save_file(
         {name: value.detach().cpu().float().contiguous() for name, value in model.state_dict().items()},
         temporary,
@@ -96,10 +96,17 @@ def save_model(model: ESWM, path: str | Path, **info: Any) -> None:
         "sha256": _sha256(temporary),
         **info,
     }
-    temporary_json = path.with_suffix(".json.tmp")
+    temporary_json = description.with_suffix(".json.tmp")
     temporary_json.write_text(json.dumps(described, indent=2) + "\n")
-    temporary.replace(path)
-    temporary_json.replace(path.with_suffix(".json"))
+    temporary.replace(weights)
+    temporary_json.replace(description)
+
+
+def _files(path: str | Path) -> tuple[Path, Path]:
+    """PATH.safetensors and PATH.json; PATH may have either suffix, and dots of its own."""
+    path = Path(path)
+    name = path.stem if path.suffix in (".safetensors", ".json") else path.name
+    return path.with_name(f"{name}.safetensors"), path.with_name(f"{name}.json")
 
 
 def _sha256(path: Path) -> str:

@@ -4,8 +4,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from eswm_gym.agents.baselines import MemoryGraphAgent, PathIntegrationAgent, RandomAgent
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
 
 import eswm_gym  # noqa: F401
+from eswm_gym.wrappers import MemoryBankObservation
 
 
 def episode(agent, seed, env_id="ESWM-RandomWall-v0"):
@@ -43,6 +46,41 @@ def test_memory_graph_walks_back_along_what_it_remembers():
     assert agent.act({"state": 2, "goal": 3}, {}) == 2
     assert agent.act({"state": 2, "goal": 1}, {}) == 3
     assert agent.act({"state": 2, "goal": 9}, {"action_mask": [0, 0, 0, 0, 1, 0]}) == 4
+
+
+def test_path_integration_finds_shortcuts_that_it_never_walked():
+    """Three of a hexagon's spokes, remembered inwards and outwards: its rim is one step from spoke to spoke."""
+    agent = PathIntegrationAgent()
+    agent.reset({}, {"memory_bank": [(7, 0, 1), (7, 1, 2), (3, 5, 7)]})  # 7 in the middle; 3 lies north-west of it
+    assert agent.act({"state": 1, "goal": 2}, {}) == 2
+    assert agent.act({"state": 1, "goal": 3}, {}) in (2, 3)
+    assert agent.act({"state": 3, "goal": 2}, {}) == 0
+
+
+@pytest.mark.parametrize("kind", [MemoryGraphAgent, PathIntegrationAgent])
+def test_graph_agents_do_not_bump_twice_into_a_new_wall(kind):
+    agent = kind(seed=0)
+    agent.reset({}, {"memory_bank": [(2, 3, 1), (1, 1, 3), (3, 5, 2)]})  # 2 is east of 1, 3 between and above
+    assert agent.act({"state": 1, "goal": 2}, {}) == 0
+    agent.observe({"state": 1}, 0, {"state": 1}, {})
+    assert agent.act({"state": 1, "goal": 2}, {}) == 1
+
+
+@pytest.mark.parametrize("kind", [MemoryGraphAgent, PathIntegrationAgent])
+def test_graph_agents_without_anywhere_to_go_still_move(kind):
+    agent, mask = kind(seed=0), {"action_mask": [0, 0, 1, 0, 0, 0]}
+    agent.reset({}, {"memory_bank": [(1, 0, 2)]})
+    assert agent.act({"state": 1, "goal": 1}, mask) == 2  # as after the step that ended an episode
+    assert agent.act({"state": 1}, mask) == 2
+
+
+@pytest.mark.parametrize("kind", [RandomAgent, MemoryGraphAgent, PathIntegrationAgent])
+@pytest.mark.parametrize("env_id", ["ESWM-RandomWall19-v0", "ESWM-OpenArena-v0", "ESWM-RandomWall19Explore-v0"])
+def test_baselines_in_the_place_of_a_policy(kind, env_id):
+    wrapper = None if "Explore" in env_id else MemoryBankObservation
+    env = make_vec_env(env_id, n_envs=2, seed=0, wrapper_class=wrapper)
+    mean, _ = evaluate_policy(kind(), env, n_eval_episodes=4)
+    assert mean > 0.8 or kind is RandomAgent or wrapper is None
 
 
 def test_random_agent_uses_the_mask_evenly():

@@ -49,6 +49,39 @@ class TrueModel(ESWM):
         return Prediction(logits, torch.zeros(batch, n, 7), logits)
 
 
+class ReverseModel(TrueModel):
+    """Knows any room a little: the moves in the bank and the way back, "I don't know" of all others."""
+
+    def __init__(self) -> None:
+        super().__init__(Room(1, range(7)))
+
+    def predict(self, bank, query):
+        batch, n = query.shape[:2]
+        end = torch.full((batch, n), N_STATES)
+        for b in range(batch):
+            known = {(e, (a + 3) % 6): s for s, a, e in bank[b].tolist() if s != e}
+            known |= {(s, a): e for s, a, e in bank[b].tolist()}
+            for q, (source, action, _) in enumerate(query[b].tolist()):
+                end[b, q] = known.get((source, action), N_STATES)
+        logits = nn.functional.one_hot(end, N_STATES + 1) * 20.0
+        return Prediction(logits, torch.zeros(batch, n, 7), logits)
+
+
+class Dreamer(TrueModel):
+    """Knows the truth, except that it takes every move off the lattice for a shortcut to one state."""
+
+    dream = 0
+
+    def predict(self, bank, query):
+        prediction = super().predict(bank, query)
+        on_lattice = self.room.lattice.on_lattice
+        for b, q in np.ndindex(*query.shape[:2]):
+            source, action, _ = query[b, q].tolist()
+            if not on_lattice[self.room.location_of(source), action]:
+                prediction.end[b, q] = nn.functional.one_hot(torch.tensor(self.dream), N_STATES + 1) * 20.0
+        return prediction
+
+
 def true_graph(room: Room) -> nx.DiGraph:
     """The room's moves between free locations, states as nodes, from the lattice's geometry alone."""
     xy = room.lattice.xy
@@ -118,14 +151,72 @@ def test_goes_round_a_wall_that_appears_and_forgets_what_it_made_outdated(small)
     assert all(1 not in (t[0], t[2]) for t in agent.memory)
 
 
+@pytest.mark.parametrize("model", [TrueModel, lambda room: ReverseModel()], ids=["true", "reverse"])
+@pytest.mark.parametrize("seed", range(8))
+def test_arrives_though_walls_appear_while_it_walks(seed, model):
+    env = gym.make("ESWM-RandomWall19-v0").unwrapped
+    obs, info = env.reset(seed=seed)
+    agent = ESWMAgent(model(env.room), seed=seed)
+    agent.reset(obs, info)
+
+    def put_a_wall_in_the_way(step):
+        plan = agent.plan(int(env.room.states[env.location]), int(obs["goal"]))
+        wall = env.room.location_of(plan.states[1]) if len(plan) >= 2 else env.goal
+        if step in (0, 2) and wall != env.goal and not env.room.walls[wall]:
+            changed = env.room.copy()
+            changed.add_walls([wall])
+            if changed.shortest_path(env.location, env.goal):
+                env.add_walls([wall])
+
+    assert walk(env, agent, obs, info, steps=100, meanwhile=put_a_wall_in_the_way)[-1] == obs["goal"]
+
+
 def test_takes_a_shortcut_where_a_wall_vanished(small):
     env, agent = make(small)
     obs, info = env.reset(seed=0, options={"room": small, "start": 7, "goal": 11})
     agent.reset(obs, info)
     agent.memory.add(7, 0, 7)  # it remembers the wall
-    env.remove_walls([8])
-    agent.observe({"state": 7}, 0, {"state": 8}, {})
+    agent.model.room = env.room
+    assert len(agent.plan(7, 11)) == 5
+    env.remove_walls([8, 9, 10])
+    for source in (7, 8, 9):
+        agent.observe({"state": source}, 0, {"state": source + 1}, {})
     assert agent.memory.end_of(7, 0) == 8
+    assert agent.plan(7, 11).states == (7, 8, 9, 10, 11)
+
+
+def test_never_takes_what_the_mask_rules_out(small):
+    """However much the model promises of it, and without walking to and fro between two such places."""
+    env, agent = gym.make("ESWM-RandomWall19-v0").unwrapped, ESWMAgent(Dreamer(small), seed=0)
+    obs, info = env.reset(seed=0, options={"room": small, "start": 16, "goal": 0})
+    agent.reset(obs, info)
+    assert len(agent.plan(16, 0)) == 1  # the dream
+    for _ in range(10):
+        action = agent.act(obs, info)
+        assert info["action_mask"][action]
+        next_obs, _, terminated, _, info = env.step(action)
+        agent.observe(obs, action, next_obs, info)
+        obs = next_obs
+    assert terminated
+
+
+def test_a_new_goal_makes_a_new_plan(small):
+    _, agent = make(small)
+    agent.reset({"state": 0}, {"memory_bank": small.memory_bank(np.random.default_rng(0))})
+    assert agent.act({"state": 0, "goal": 2}, {}) == 0
+    assert agent.act({"state": 0, "goal": 7}, {}) == 4
+
+
+def test_without_trust_in_memory_it_believes_the_model(small):
+    agent = ESWMAgent(TrueModel(small), trust_memory=False)
+    bank = np.concatenate([small.memory_bank(np.random.default_rng(0)), [[0, 4, 2]]])  # a false memory
+    agent.reset({"state": 0}, {"memory_bank": bank})
+    assert len(agent.plan(0, 2)) == 2
+    agent.observe({"state": 0}, 0, {"state": 1}, {})
+    assert len(agent.plan(0, 2)) == 2
+    agent.trust_memory = True
+    agent.reset({"state": 0}, {"memory_bank": bank})
+    assert agent.plan(0, 2).actions == (4,)
 
 
 def test_explores_where_the_model_does_not_know():
@@ -151,6 +242,18 @@ def test_goes_to_the_nearest_frontier_when_all_is_known_here():
     assert agent.explore(3, [1, 5]) in (1, 5)  # no way to it: anything allowed
 
 
+def test_doubts_the_least_certain_move_when_no_frontier_can_be_reached():
+    agent = ESWMAgent(TrueModel(Room(1, range(7))), seed=0)
+    end, probability = np.arange(4)[:, None].repeat(6, 1), np.ones((4, 6))
+    end[0, 2], end[2, 0] = 1, -1  # 0 -> 1; 2 has something unknown, and no way leads there
+    agent._table = TransitionTable(np.arange(4), end, probability, np.zeros((4, 6)))
+    probability[1, 3:5] = 0.9, 0.95
+    assert agent.explore(0) == 2
+    assert agent.explore(1) == 3
+    agent.memory.add(1, 3, 1)  # tried
+    assert agent.explore(1) == 4
+
+
 def test_explores_a_whole_room_within_the_mask():
     room = Room(2, range(19))
     env = gym.make("ESWM-RandomWall19Explore-v0").unwrapped
@@ -173,8 +276,11 @@ def test_goal_never_seen_and_goal_outside_the_vocabulary(small):
     agent.reset({"state": 0, "goal": 5}, {})
     assert not agent.plan(0, 5).found
     assert agent.act({"state": 0, "goal": 5}, {"action_mask": [0, 0, 0, 0, 1, 1]}) in (4, 5)
-    with pytest.raises(ValueError, match="state 99 "):
-        agent.plan(99, 5)
+    for start, goal in ((99, 5), (0, 99), (-1, 5)):
+        with pytest.raises(ValueError, match=f"state {start if start != 0 else goal} is outside the vocabulary"):
+            agent.plan(start, goal)
+    with pytest.raises(ValueError, match="state 99 is outside"):
+        agent.act({"state": 0, "goal": 99}, {})
 
 
 def test_full_bank_forgets_the_oldest():
@@ -221,6 +327,41 @@ def test_predict_on_one_environment_does_what_act_and_observe_do(small):
     assert steps == shortest
 
 
+@pytest.mark.parametrize(
+    "env_id, wrappers", [("ESWM-RandomWall19-v0", [MemoryBankObservation]), ("ESWM-RandomWall19Explore-v0", [])]
+)
+def test_predict_on_many_environments_does_what_act_and_observe_do_on_each(env_id, wrappers):
+    same_step = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
+    envs = gym.make_vec(env_id, 3, "sync", vector_kwargs=same_step, wrappers=wrappers)
+    agent = ESWMAgent(ReverseModel())
+    obs, _ = envs.reset(seed=5)
+    state, starts, taken = None, np.ones(3, bool), []
+    for _ in range(40):
+        actions, state = agent.predict(obs, state, starts)
+        obs, _, terminations, truncations, _ = envs.step(actions)
+        starts = terminations | truncations
+        taken.append(actions)
+    assert np.shape(taken) == (40, 3)
+    episodes = 0
+    for i in range(3):
+        alone, env = agent.spawn(seed=i), gym.make(env_id)
+        for wrapper in wrappers:
+            env = wrapper(env)
+        obs, _ = env.reset(seed=5 + i)
+        alone.reset(obs, obs)
+        for actions in taken:
+            action = alone.act(obs, {})
+            assert action == actions[i]
+            next_obs, _, terminated, truncated, _ = env.step(action)
+            alone.observe(obs, action, next_obs, {})
+            obs = next_obs
+            if terminated or truncated:
+                obs, _ = env.reset()
+                alone.reset(obs, obs)
+                episodes += 1
+    assert episodes >= 6
+
+
 def test_predict_begins_anew_where_an_episode_starts():
     agent = ESWMAgent.from_pretrained("random-wall")
     obs = {"state": np.array([3, 4]), "goal": np.array([5, 5])}
@@ -237,6 +378,7 @@ def test_predict_begins_anew_where_an_episode_starts():
         ("ESWM-RandomWall19-v0", MemoryBankObservation, 0.8),
         ("ESWM-RandomWall19-v0", None, -0.15),
         ("ESWM-RandomWall19Explore-v0", None, 6),
+        ("ESWM-RandomWallExplore-v0", None, 12),
         ("ESWM-OpenArena-v0", MemoryBankObservation, 0.8),
     ],
 )

@@ -45,6 +45,28 @@ def test_padding_is_dropped():
     assert MemoryBank(np.full((4, 3), -1)).to_numpy().shape == (0, 3)
 
 
+@pytest.mark.parametrize("bad", [[1, 2, 3], [(1, 2)], np.zeros((2, 4), int), [(1.5, 0, 2)], [("a", 0, 2)], [None]])
+def test_rows_of_another_form_are_refused_by_name(bad):
+    with pytest.raises(ValueError, match="three integers") as error:
+        MemoryBank(bad)
+    assert repr(bad[0]) in str(error.value)
+
+
+def test_numpy_integers_go_in_and_plain_ones_come_out():
+    bank = MemoryBank([np.array([1, 2, 3], np.int16)])
+    bank.add(np.int64(3), np.array(5), np.int8(1))
+    assert all(type(part) is int for transition in bank for part in transition)
+    assert bank.end_of(np.int64(1), np.int64(2)) == 3 and (3, 5, 1) in bank
+
+
+def test_equality():
+    bank = MemoryBank([(1, 0, 2)])
+    assert bank != MemoryBank([(1, 0, 3)]) and bank != [(1, 0, 2)]
+    assert bank == MemoryBank([(1, 0, 2)], capacity=5)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(bank)
+
+
 @pytest.mark.parametrize("bad", [(-1, 0, 3), (1, 0, -2), (1, 6, 2)])
 def test_what_is_no_transition_is_refused(bad):
     bank = MemoryBank()

@@ -102,6 +102,27 @@ def test_tables_of_many_banks_equal_those_of_one(model):
     assert all((a.end == b.end).all() for a, b in zip(together, chunked, strict=True))
 
 
+def test_empty_banks(model):
+    assert imagine_tables(model, []) == []
+    nothing, start = imagine_tables(model, [MemoryBank(), MemoryBank()], [(), (3,)])
+    assert nothing.states.shape == (0,) and nothing.end.shape == (0, 6) and nothing.row(3) is None
+    assert start.states.tolist() == [3] and start.end.shape == (1, 6)
+    assert not dijkstra(nothing, 0, 1).found
+    (alone,) = imagine_tables(model, [MemoryBank()])
+    assert alone.states.dtype == start.states.dtype == np.int64
+
+
+def test_probability_and_entropy_are_of_the_whole_prediction(model):
+    (table,) = imagine_tables(model, BANKS[2:])
+    bank = model.encode(torch.from_numpy(BANKS[2].to_numpy())[None])
+    for row, state in enumerate(table.states.tolist()):
+        p = model.imagine(bank, torch.full((1, 6), state), torch.arange(6)[None])[0].double().numpy()
+        idk = p.argmax(1) == model.config.n_states
+        np.testing.assert_array_equal(table.end[row], np.where(idk, -1, p.argmax(1)))
+        np.testing.assert_allclose(table.probability[row], p.max(1), rtol=1e-4)
+        np.testing.assert_allclose(table.entropy[row], -(p * np.log(p)).sum(1), atol=1e-4)
+
+
 def test_facts_overrule_imagination(model):
     (table,) = imagine_tables(model, BANKS[2:])
     facts = table.with_facts(BANKS[2])

@@ -1,82 +1,179 @@
-"""The figures that evaluation reports, for models whose answers are known beforehand."""
+"""Held-out figures of models whose answers are known, counted again one query at a time."""
 
+import math
+
+import numpy as np
 import pytest
 import torch
-from torch import nn
 
-from eswm_gym.rooms import PAPER_MIX, RoomConfig, draw_queries
-from eswm_gym.world_model import ESWM, ModelConfig, Prediction
-from eswm_gym.world_model.data import Source, to_problems
+from eswm_gym.rooms import Kind, Room, RoomConfig
+from eswm_gym.world_model import ESWM, EncodedBank, ModelConfig, Prediction
+from eswm_gym.world_model import evaluate as evaluation
 from eswm_gym.world_model.evaluate import evaluate
 
-CONFIG = ModelConfig(n_states=19)
-ROOMS = RoomConfig.random_wall(2)
-CELLS = [f"{kind}/{part}" for kind in ("unseen", "seen", "unsolvable") for part in ("source", "action", "end")]
+N_STATES = 10
+IDK = (N_STATES, 6, N_STATES)  # class of "I don't know" of the source, action and end head
+ROOMS = RoomConfig.random_wall(1, states=tuple(range(N_STATES)), wall_length=(1, 2))
+PARTS = ("source", "action", "end")
 
 
-class Constant(ESWM):
-    """Gives each query the same class in each head."""
+class Known(ESWM):
+    """Gives answers[b][q] to query q of the b-th bank it is ever asked about, with probability 0.5."""
 
-    def __init__(self, state: int, action: int) -> None:
-        super().__init__(CONFIG)
-        self.state, self.action = state, action
-        self.weight = nn.Parameter(torch.zeros(()))
+    def __init__(self, answers):
+        super().__init__(ModelConfig(N_STATES))
+        self.answers, self.banks_seen = answers, 0
+        self.anything = torch.nn.Parameter(torch.zeros(1))  # says on which device the model is
 
     def encode(self, memories):
-        return memories
+        assert not self.training
+        return EncodedBank(memories)
 
     def predict(self, bank, query):
-        batch, n = query.shape[:2]
-        states = nn.functional.one_hot(torch.tensor(self.state), 20).float().expand(batch, n, -1)
-        actions = nn.functional.one_hot(torch.tensor(self.action), 7).float().expand(batch, n, -1)
-        return Prediction(states, actions, states)
+        now = slice(self.banks_seen, self.banks_seen + len(query))
+        self.banks_seen += len(query)
+        answer = torch.tensor(self.answers[now])
+        heads = []
+        for idk in IDK:
+            chances = torch.full((*answer.shape, idk + 1), 0.5 / idk)
+            heads.append(chances.scatter(2, answer.clamp(max=idk)[..., None], 0.5).log())
+        return Prediction(*heads)
 
 
-class Truth(Constant):
-    """Answers from the very problems that evaluation draws."""
+class Question:
+    """A query of the evaluation, as the true room tells it."""
 
-    def __init__(self) -> None:
-        super().__init__(0, 0)
-        import numpy as np
+    def __init__(self, room: Room, transition, masked: int, kind: int):
+        self.room, self.transition, self.masked, self.kind = room, transition, masked, Kind(kind)
 
-        source = Source(ROOMS)
-        rng = np.random.default_rng(3)
-        banks = source.draw_banks(rng, 40)
-        self.problems = to_problems(banks, draw_queries(rng, banks, 48, PAPER_MIX), source.capacity, 19)
+    def is_true(self, source, action, end) -> bool:
+        free = self.room.states[~self.room.walls]
+        return source in free and action < 6 and self.room.next_state(source, action) == end
 
-    def predict(self, bank, query):
-        assert torch.equal(bank, self.problems.memories) and torch.equal(query, self.problems.query)
-        target = self.problems.target
-        states = nn.functional.one_hot(target.clamp(max=19), 20) * 30.0
-        return Prediction(states, nn.functional.one_hot(target.clamp(max=6), 7) * 30.0, states)
+    @property
+    def right(self) -> int:
+        """The answer that counts as accurate."""
+        return IDK[self.masked] if self.kind == Kind.UNSOLVABLE else self.transition[self.masked]
 
-
-def test_a_model_that_knows_nothing():
-    found = evaluate(Constant(19, 6), ROOMS, n_rooms=40, seed=3)
-    for cell in CELLS:
-        expected = 1.0 if cell.startswith("unsolvable") else 0.0
-        assert found[f"accuracy/{cell}"] == found[f"validity/{cell}"] == expected
-    assert sum(found[f"n/{cell}"] for cell in CELLS) == 40 * 48
+    def is_valid(self, answer: int) -> bool:
+        """Whether it says something true: that it does not know the unsolvable, or what happens in the room."""
+        if self.kind == Kind.UNSOLVABLE and answer == IDK[self.masked]:
+            return True
+        return self.is_true(*(answer if i == self.masked else x for i, x in enumerate(self.transition)))
 
 
-def test_a_model_that_knows_everything():
-    found = evaluate(Truth(), ROOMS, n_rooms=40, seed=3)
-    assert found["loss"] == pytest.approx(0, abs=1e-6)
-    for cell in CELLS:
-        assert found[f"accuracy/{cell}"] == found[f"validity/{cell}"] == 1
+def questions_of(monkeypatch, **options) -> list[list[Question]]:
+    """What `evaluate` asks with these options, a list for each room."""
+    asked = []
+    draw = evaluation.draw_queries
+
+    def record(rng, banks, *args):
+        queries = draw(rng, banks, *args)
+        for i in range(len(banks.source)):
+            room = Room.from_batch(banks.rooms, i)
+            rows = zip(queries.transitions[i].tolist(), queries.masked[i], queries.kind[i], strict=True)
+            asked.append([Question(room, *row) for row in rows])
+        return queries
+
+    with monkeypatch.context() as patched:
+        patched.setattr(evaluation, "draw_queries", record)
+        evaluate(Known(np.zeros((10**4, 48), np.int64)), ROOMS, **options)
+    return asked
 
 
-def test_a_guess_is_right_as_often_as_chance_and_valid_at_least_so_often():
-    found = evaluate(Constant(5, 2), ROOMS, n_rooms=200, seed=3)
-    assert found["accuracy/unseen/action"] == pytest.approx(1 / 6, abs=0.03)
-    assert found["accuracy/unseen/end"] == pytest.approx(1 / 19, abs=0.02)
-    for cell in CELLS:
-        assert found[f"validity/{cell}"] >= found[f"accuracy/{cell}"]
-        if cell.startswith("unsolvable"):
-            assert found[f"accuracy/{cell}"] == 0
+def counted_by_hand(asked, answers) -> dict[str, float]:
+    cells = {}
+    for questions, given in zip(asked, answers, strict=True):
+        for question, answer in zip(questions, given, strict=True):
+            cell = cells.setdefault(f"{question.kind.name.lower()}/{PARTS[question.masked]}", [])
+            cell.append((answer == question.right, question.is_valid(answer)))
+    metrics = {}
+    for name, cell in cells.items():
+        accurate, valid = zip(*cell, strict=True)
+        metrics[f"accuracy/{name}"] = sum(accurate) / len(cell)
+        metrics[f"validity/{name}"] = sum(valid) / len(cell)
+        metrics[f"n/{name}"] = len(cell)
+    return metrics
 
 
-def test_chunks_do_not_matter_to_kinds_and_mode_is_kept():
-    model = Constant(5, 2).train()
-    found = evaluate(model, ROOMS, n_rooms=30, seed=3, chunk=7)
-    assert model.training and sum(found[f"n/{cell}"] for cell in CELLS) == 30 * 48
+def loss_by_hand(asked, answers) -> float:
+    """0.5 for the given answer, the other half shared by the other classes."""
+    losses = [
+        -math.log(0.5 if answer == question.right else 0.5 / IDK[question.masked])
+        for questions, given in zip(asked, answers, strict=True)
+        for question, answer in zip(questions, given, strict=True)
+    ]
+    return sum(losses) / len(losses)
+
+
+def random_answers(asked):
+    """About half of them right, the rest any class at all, "I don't know" among them."""
+    rng = np.random.default_rng(0)
+    return [[q.right if rng.random() < 0.5 else int(rng.integers(IDK[q.masked] + 1)) for q in r] for r in asked]
+
+
+def ignorant_answers(asked):
+    return [[IDK[question.masked] for question in questions] for questions in asked]
+
+
+def other_answers(asked):
+    """Where there is one, another answer that is true in the room; else the right one."""
+    return [
+        [next((x for x in range(IDK[q.masked]) if x != q.right and q.is_valid(x)), q.right) for q in r] for r in asked
+    ]
+
+
+# The last chunk is smaller than the others.
+SIZE = {"n_rooms": 25, "chunk": 10, "seed": 3}
+
+
+@pytest.mark.parametrize("answer", [random_answers, ignorant_answers, other_answers])
+def test_figures(monkeypatch, answer):
+    asked = questions_of(monkeypatch, **SIZE)
+    answers = answer(asked)
+    found = evaluate(Known(answers), ROOMS, **SIZE)
+    assert found.pop("loss") == pytest.approx(loss_by_hand(asked, answers), rel=1e-5)
+    assert found == pytest.approx(counted_by_hand(asked, answers))
+
+
+def test_a_perfect_model(monkeypatch):
+    asked = questions_of(monkeypatch, **SIZE)
+    found = evaluate(Known([[q.right for q in questions] for questions in asked]), ROOMS, **SIZE)
+    assert sum(value for key, value in found.items() if key.startswith("n/")) == 25 * 48
+    assert found.pop("loss") == pytest.approx(math.log(2), rel=1e-5)
+    cells = {f"{kind}/{part}" for kind in ("unseen", "seen", "unsolvable") for part in PARTS}
+    assert {key for key in found if not key.startswith("n/")} == {
+        f"{measure}/{cell}" for measure in ("accuracy", "validity") for cell in cells
+    }
+    assert all(value == 1.0 for key, value in found.items() if not key.startswith("n/"))
+
+
+def test_never_sure(monkeypatch):
+    """Always "I don't know": right about the unsolvable and about nothing else."""
+    asked = questions_of(monkeypatch, **SIZE)
+    found = evaluate(Known(ignorant_answers(asked)), ROOMS, **SIZE)
+    for key, value in found.items():
+        if key.startswith(("accuracy", "validity")):
+            assert value == ("unsolvable" in key), key
+
+
+def test_validity_counts_every_true_completion(monkeypatch):
+    """Which action stays at s? With two blocked moves there are two right answers, and one that generated it."""
+    asked = questions_of(monkeypatch, **SIZE)
+    found = evaluate(Known(other_answers(asked)), ROOMS, **SIZE)
+    assert found["validity/unseen/action"] == 1.0 > found["accuracy/unseen/action"]
+    assert found["validity/unseen/end"] == found["accuracy/unseen/end"] == 1.0  # a move has one end
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_mode_of_the_model_is_left_as_it_is_found(training):
+    model = Known(np.zeros((100, 48), np.int64)).train(training)
+    evaluate(model, ROOMS, n_rooms=3)
+    assert model.training is training
+
+
+def test_the_seed_chooses_the_rooms():
+    def figures(seed):
+        return evaluate(Known(np.zeros((100, 48), np.int64)), ROOMS, n_rooms=10, seed=seed)
+
+    assert figures(1) == figures(1) != figures(2)

@@ -1,117 +1,267 @@
-"""Saved models come back as they were, and nothing else passes for one."""
+"""A model that was saved comes back as it was, frozen; anything else is refused with the reason."""
 
+import hashlib
 import json
 import pickle
+import socket
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from eswm_gym.world_model import (
     CheckpointError,
     Transformer,
     TransformerConfig,
+    available,
     load_model,
     load_pretrained,
+    pretrained,
     save_model,
 )
-from eswm_gym.world_model.pretrained import available, model_info
+from eswm_gym.world_model.pretrained import model_info
 
-SMALL = TransformerConfig(n_states=7, dim=16, layers=1, heads=2, state_embeddings=False)
+CONFIG = TransformerConfig(n_states=9, dim=8, layers=2, heads=2, loops=2, query_attention="joint")
+BANK = torch.tensor([[[0, 1, 2], [2, 3, 4], [-1, -1, -1]]])
+QUERY = torch.tensor([[[0, 1, -1], [-1, 1, 2], [3, -1, 4]]])
+
+
+def fresh(config=CONFIG, seed=0) -> Transformer:
+    torch.manual_seed(seed)
+    model = Transformer(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.5)
+    return model
 
 
 @pytest.fixture
 def saved(tmp_path):
-    torch.manual_seed(0)
-    model = Transformer(SMALL)
-    save_model(model, tmp_path / "small", metrics={"loss": 1.0})
-    return model, tmp_path / "small.safetensors"
+    """The path of a good model; NAME.json and NAME.safetensors lie there."""
+    save_model(fresh(), tmp_path / "model", metrics={"loss": 0.5}, note="größer")
+    return tmp_path / "model.safetensors"
 
 
-def test_a_saved_model_comes_back_bit_by_bit_and_frozen(saved):
-    model, path = saved
-    loaded = load_model(path)
-    assert loaded.config == SMALL
-    assert not loaded.training
-    assert not any(p.requires_grad for p in loaded.parameters())
-    for name, value in model.state_dict().items():
-        assert torch.equal(loaded.state_dict()[name], value)
-    assert not list(path.parent.glob("*.tmp"))
-    assert json.loads(path.with_suffix(".json").read_text())["metrics"] == {"loss": 1.0}
+def describe(weights, **changes) -> None:
+    """Rewrite the JSON beside the weights so that their sha256 is right again; None takes an entry out."""
+    path = weights.with_suffix(".json")
+    info = json.loads(path.read_text())
+    info |= {"sha256": hashlib.sha256(weights.read_bytes()).hexdigest(), **changes}
+    path.write_text(json.dumps({key: value for key, value in info.items() if value is not None}))
 
 
-def test_any_suffix_names_the_model(saved):
-    _, path = saved
-    assert load_model(path.with_suffix("")).config == load_model(path.with_suffix(".json")).config
+def test_round_trip(saved):
+    """Bit for bit the same weights, and so the same answers."""
+    before, after = fresh().eval(), load_model(saved)
+    assert type(after) is Transformer and after.config == CONFIG
+    assert before.state_dict().keys() == after.state_dict().keys()
+    assert all(torch.equal(before.state_dict()[key], value) for key, value in after.state_dict().items())
+    for mine, loaded in zip(before(BANK, QUERY), after(BANK, QUERY), strict=True):
+        torch.testing.assert_close(mine, loaded)
 
 
-def test_flipped_byte_is_noticed(saved):
-    _, path = saved
-    data = bytearray(path.read_bytes())
+def test_a_loaded_model_is_frozen(saved):
+    model = load_model(saved)
+    assert not any(module.training for module in model.modules())
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+    assert not any(head.requires_grad for head in model(BANK, QUERY))
+
+
+def test_the_description_tells_what_the_model_is(saved):
+    info = json.loads(saved.with_suffix(".json").read_text())
+    assert info["architecture"] == "transformer" and info["config"] == CONFIG.to_dict()
+    assert info["sha256"] == hashlib.sha256(saved.read_bytes()).hexdigest()
+    assert info["metrics"] == {"loss": 0.5} and info["note"] == "größer"
+
+
+@pytest.mark.parametrize("suffix", ["", ".safetensors", ".json"])
+def test_a_path_may_have_a_suffix_or_none(tmp_path, suffix):
+    path = tmp_path / "deep" / f"model{suffix}"  # folders are made
+    save_model(fresh(), path)
+    assert {file.name for file in path.parent.iterdir()} == {"model.safetensors", "model.json"}
+    assert load_model(str(path)).config == CONFIG
+
+
+def test_a_dot_in_a_name_is_no_suffix(tmp_path):
+    for seed, name in enumerate(["v1.0", "v1.1"]):
+        save_model(fresh(seed=seed), tmp_path / name)
+    for seed, name in enumerate(["v1.0", "v1.1"]):
+        expected = fresh(seed=seed).state_dict()
+        found = load_model(tmp_path / name).state_dict()
+        assert all(torch.equal(expected[key], value) for key, value in found.items())
+
+
+def test_any_precision_is_written_as_float32(tmp_path):
+    save_model(fresh().to(torch.bfloat16), tmp_path / "model")
+    assert {value.dtype for value in load_file(tmp_path / "model.safetensors").values()} == {torch.float32}
+    loaded, expected = load_model(tmp_path / "model").state_dict(), fresh().to(torch.bfloat16).state_dict()
+    assert all(torch.equal(loaded[key], value.float()) for key, value in expected.items())
+
+
+def test_saving_over_a_model_replaces_it(saved):
+    other = fresh(seed=1)
+    save_model(other, saved)
+    assert torch.equal(load_model(saved).action_head.weight, other.action_head.weight)
+
+
+def test_a_save_that_fails_leaves_the_old_model(saved, monkeypatch):
+    def half_written(tensors, path):
+        save_file(tensors, path)
+        path.write_bytes(path.read_bytes()[:100])
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pretrained, "save_file", half_written)
+    with pytest.raises(OSError, match="disk full"):
+        save_model(fresh(seed=1), saved)
+    assert torch.equal(load_model(saved).action_head.weight, fresh().action_head.weight)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".json"])
+def test_missing_file(saved, suffix):
+    missing = saved.with_suffix(suffix)
+    missing.unlink()
+    with pytest.raises(FileNotFoundError, match=str(missing)):
+        load_model(saved)
+
+
+def test_one_changed_byte(saved):
+    data = bytearray(saved.read_bytes())
     data[-1] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(CheckpointError, match="sha256"):
-        load_model(path)
+    saved.write_bytes(data)
+    expected = json.loads(saved.with_suffix(".json").read_text())["sha256"]
+    with pytest.raises(CheckpointError) as caught:
+        load_model(saved)
+    for part in (str(saved), expected, hashlib.sha256(data).hexdigest()):
+        assert part in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"not a model", pickle.dumps({"weight": 1})])
-def test_what_is_no_safetensors_file_is_refused_even_with_the_right_hash(saved, content):
-    _, path = saved
-    path.write_bytes(content)
-    with pytest.raises(CheckpointError):
-        load_model(path)
-    _claim_hash(path)
-    with pytest.raises(CheckpointError, match="does not fit"):
-        load_model(path)
-
-
-def test_weights_of_another_shape_are_refused(saved, tmp_path):
-    _, path = saved
-    save_model(Transformer(TransformerConfig(n_states=7, dim=32, layers=1, heads=2)), tmp_path / "other")
-    path.write_bytes((tmp_path / "other.safetensors").read_bytes())
-    _claim_hash(path)
-    with pytest.raises(CheckpointError, match="does not fit"):
-        load_model(path)
+@pytest.mark.parametrize("size", [0, 4, 100, -4])
+@pytest.mark.parametrize("sha256_fits", [False, True])
+def test_truncated_weights(saved, size, sha256_fits):
+    saved.write_bytes(saved.read_bytes()[:size])
+    if sha256_fits:
+        describe(saved)
+    with pytest.raises(CheckpointError, match=str(saved)):
+        load_model(saved)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[1]", "{}", '{"architecture": "oracle", "config": {}, "sha256": ""}',
-             '{"architecture": "transformer", "config": {"depth": 3}, "sha256": ""}',
-             '{"architecture": "transformer", "config": {"dim": 7, "heads": 2}, "sha256": ""}']
-)  # fmt: skip
-def test_json_that_describes_no_model_is_refused(saved, text):
-    _, path = saved
-    path.with_suffix(".json").write_text(text)
-    with pytest.raises(CheckpointError):
-        load_model(path)
+    "config",
+    [
+        TransformerConfig(n_states=9, dim=16, layers=2, heads=2),  # other shapes
+        TransformerConfig(n_states=9, dim=8, layers=3, heads=2),  # more of them
+        TransformerConfig(n_states=9, dim=8, layers=1, heads=2),  # fewer
+        TransformerConfig(n_states=9, dim=8, layers=2, heads=2, readout="classes"),  # another read-out
+    ],
+)
+def test_weights_of_another_model(saved, config):
+    save_file({key: value.contiguous() for key, value in fresh(config).state_dict().items()}, saved)
+    with pytest.raises(CheckpointError, match="sha256"):
+        load_model(saved)
+    describe(saved)
+    with pytest.raises(CheckpointError, match=f"{saved} does not fit its JSON"):
+        load_model(saved)
 
 
-def test_missing_files_are_named(saved):
-    _, path = saved
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        load_model(path.with_name("nowhere"))
-    path.unlink()
-    with pytest.raises(FileNotFoundError, match=path.name):
-        load_model(path)
+def test_weights_of_something_else_altogether(saved):
+    save_file({"linear.weight": torch.zeros(3, 3)}, saved)
+    describe(saved)
+    with pytest.raises(CheckpointError, match="linear.weight"):
+        load_model(saved)
 
 
-def test_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match="'no-such-model'.*random-wall"):
-        load_pretrained("no-such-model")
+class Bomb:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_a_pickle_is_refused_and_never_run(saved, tmp_path):
+    saved.write_bytes(pickle.dumps(Bomb(str(tmp_path / "exploded"))))
+    describe(saved)
+    with pytest.raises(CheckpointError, match=str(saved)):
+        load_model(saved)
+    torch.save(fresh().state_dict(), saved)
+    describe(saved)
+    with pytest.raises(CheckpointError, match=str(saved)):
+        load_model(saved)
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe\x00", b"not JSON", b"[]", b"3", b"null", b'"model"', b"{}"])
+def test_garbage_for_a_description(saved, text):
+    saved.with_suffix(".json").write_bytes(text)
+    with pytest.raises(CheckpointError, match=str(saved.with_suffix(".json"))):
+        load_model(saved)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"architecture": None}, "architecture"),
+        ({"architecture": "rnn"}, "rnn"),
+        ({"architecture": ["transformer"]}, "list"),
+        ({"config": None}, "config"),
+        ({"config": [1, 2]}, "list"),
+        ({"config": {"dim": 8, "depth": 3}}, "depth"),
+        ({"config": {"dim": 10, "heads": 4}}, "dim 10"),
+        ({"config": {"dim": "wide"}}, "str"),
+        ({"config": {"n_states": -5}}, "negative dimension"),
+        ({"config": {"heads": 0}}, "zero"),
+        ({"sha256": None}, "sha256"),
+    ],
+)
+def test_a_description_that_does_not_describe_a_model(saved, changes, named):
+    describe(saved, **changes)
+    with pytest.raises(CheckpointError) as caught:
+        load_model(saved)
+    assert str(saved.with_suffix(".json")) in str(caught.value) and named in str(caught.value)
+
+
+def test_errors_are_value_errors():
+    """So that code which only knows built-in exceptions can catch them."""
+    assert issubclass(CheckpointError, ValueError)
+
+
+@pytest.fixture
+def shipped(saved, monkeypatch):
+    """A package that comes with two models, `model` and `other`."""
+    save_model(fresh(seed=1), saved.with_name("other"))
+    monkeypatch.setattr(pretrained, "WEIGHTS", saved.parent)
+
+
+def test_models_that_come_with_the_package(shipped):
+    assert available() == ["model", "other"]
+    assert torch.equal(load_pretrained("other").action_head.weight, fresh(seed=1).action_head.weight)
+    assert model_info("model")["metrics"] == {"loss": 0.5}
+
+
+@pytest.mark.parametrize("name", ["nosuch", "", "../model", "model.safetensors"])
+def test_unknown_name(shipped, name):
+    with pytest.raises(ValueError) as caught:
+        load_pretrained(name)
+    assert repr(name) in str(caught.value) and "model, other" in str(caught.value)
+
+
+def test_unknown_name_when_there_are_no_models(tmp_path, monkeypatch):
+    monkeypatch.setattr(pretrained, "WEIGHTS", tmp_path)
+    with pytest.raises(ValueError, match="no pretrained model 'random-wall'; there are none"):
+        load_pretrained("random-wall")
 
 
 @pytest.mark.parametrize("name", available())
-def test_shipped_models_load_and_say_how_good_they_are(name):
-    model = load_pretrained(name)
-    info = model_info(name)
+def test_every_shipped_model_loads_without_a_network(name, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("opened a socket")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    model, info = load_pretrained(name), model_info(name)
+    assert model.config == TransformerConfig(**info["config"])
     assert info["metrics"] and info["training"]["preset"] == name
-    with torch.inference_mode():
-        empty = model(torch.full((1, 1, 3), -1), torch.tensor([[[0, 0, -1]]]))
-    assert empty.end.argmax().item() == model.config.n_states  # knows that it knows nothing
-
-
-def _claim_hash(path):
-    import hashlib
-
-    info = json.loads(path.with_suffix(".json").read_text())
-    info["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    path.with_suffix(".json").write_text(json.dumps(info))
+    assert not any(parameter.requires_grad for parameter in model.parameters()) and not model.training
+    empty = model(torch.full((1, 1, 3), -1), torch.tensor([[[0, 0, -1]]]))
+    assert empty.end.argmax().item() == model.config.n_states  # it knows that it knows nothing
+    files = [pretrained.WEIGHTS / f"{name}{suffix}" for suffix in (".safetensors", ".json")]
+    assert sum(file.stat().st_size for file in files) <= 16 * 2**20
