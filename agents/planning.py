@@ -75,7 +75,7 @@ class TransitionTable:
 
 @torch.inference_mode()
 def imagine_tables(
-    model: ESWM, banks: Sequence[MemoryBank], also: Sequence[Collection[int]] | None = None, chunk: int = 128
+    model: ESWM, banks: Sequence[MemoryBank], also: Sequence[Collection[int]] | None = None, chunk: int = 8
 ) -> list[TransitionTable]:
     """Imagine every move from every known state, for many banks in one pass.
 
@@ -83,7 +83,7 @@ def imagine_tables(
         model: frozen.
         banks: B memory banks of any lengths.
         also: for each bank, states to include that it may not hold, such as the agent's.
-        chunk: banks in one pass.
+        chunk: banks in one pass; more than a few leave the cache of a CPU and are slower.
 
     Returns:
         B tables.
