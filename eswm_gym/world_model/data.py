@@ -100,7 +100,7 @@ class ProblemStream(IterableDataset):
         n_states: vocabulary of the model.
         rooms, queries: B and Q.
         seed: seed of the run.
-        rank, world: which of how many training processes this is.
+        rank: which of the training processes this is.
         first: step to start at.
     """
 
@@ -112,12 +112,11 @@ class ProblemStream(IterableDataset):
         queries: int,
         seed: int,
         rank=0,
-        world=1,
         first=0,
     ) -> None:
         self.sources, self.n_states = sources, n_states
         self.rooms, self.queries = rooms, queries
-        self.seed, self.rank, self.world, self.first = seed, rank, world, first
+        self.seed, self.rank, self.first = seed, rank, first
 
     def batch(self, step: int) -> Problems:
         """The batch of this step: the source is the same in every process, the rooms are not."""

@@ -135,8 +135,14 @@ class ESWM(nn.Module):
             (B, Q, n_states + 1) float probabilities of the end state, the last one of "I don't know".
 
         Raises:
-            ValueError: if a source state is outside the vocabulary.
+            ValueError: if a state or an action is outside the vocabulary.
         """
+        held = bank.memories[..., ::2]
+        self.codec.check(held[held >= 0])
         self.codec.check(source)
+        outside = (action < 0) | (action >= self.config.n_actions)
+        if outside.any():
+            wrong, last = int(action[outside][0]), self.config.n_actions - 1
+            raise ValueError(f"action {wrong} is outside the actions 0 ... {last}")
         query = torch.stack([source, action, torch.full_like(source, MASKED)], dim=2)
         return self.predict(bank, query).end.float().softmax(-1)

@@ -75,14 +75,17 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
 
 
 def save_model(model: ESWM, path: str | Path, **info: Any) -> None:
-    """Write PATH.safetensors and PATH.json, each to a temporary file first, so that a kill leaves the old ones.
+    """Write PATH.safetensors and PATH.json, each to a temporary file first, so that neither is ever half written.
+
+    A kill between the two leaves a pair that `load_model` refuses, since the JSON holds the weights' hash.
 
     Args:
-        model: its parameters are written in float32 from any device.
+        model: compiled or not; its parameters are written in float32 from any device.
         path: with or without a suffix.
         **info: what else the JSON should say, such as metrics.
     """
     weights, description = _files(path)
+    model = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
     weights.parent.mkdir(parents=True, exist_ok=True)
     architecture = next(name for name, (kind, _) in ARCHITECTURES.items() if type(model) is kind)
     temporary = weights.with_suffix(".safetensors.tmp")

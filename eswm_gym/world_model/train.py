@@ -131,9 +131,10 @@ class Run:
         fabric, preset = self.fabric, self.preset
         stream = ProblemStream(
             preset.sources, preset.model.n_states, preset.rooms, preset.queries, self.seed,
-            fabric.global_rank, fabric.world_size, self.step,
+            fabric.global_rank, self.step,
         )  # fmt: skip
-        loader = iter(DataLoader(stream, batch_size=None, num_workers=workers, pin_memory=fabric.device.type == "cuda"))
+        pin = fabric.device.type == "cuda"
+        loader = iter(DataLoader(stream, None, num_workers=workers, pin_memory=pin, worker_init_fn=_leave_ctrl_c_alone))
         bar = tqdm(
             total=1.0,
             disable=not (fabric.is_global_zero and sys.stderr.isatty()),
@@ -220,6 +221,11 @@ class Run:
             print(f"saved {self.out / self.name}.safetensors")
 
 
+def _leave_ctrl_c_alone(worker: int) -> None:
+    """A terminal sends Ctrl-C to data workers too; without them the loop could not reach its checkpoint."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 class _Interrupt:
     """While entered, the first Ctrl-C or SIGTERM only asks the loop to stop; a second one kills."""
 
@@ -255,8 +261,12 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--no-compile", action="store_true", help="do without torch.compile")
     parser.add_argument("--eval-rooms", type=int, default=1000, help="rooms of the last evaluation, 48 queries each")
     args = parser.parse_args(argv)
-    if args.minutes <= 0 or (args.steps is not None and args.steps <= 0):
+    if not args.minutes > 0 or (args.steps is not None and args.steps <= 0):  # nan is not greater either
         parser.error("--minutes and --steps must be greater than 0")
+    if args.eval_rooms <= 0:
+        parser.error("--eval-rooms must be greater than 0")
+    if args.seed < 0 or (args.workers or 0) < 0:
+        parser.error("--seed and --workers must not be negative")
     return args
 
 

@@ -46,6 +46,12 @@ class TransformerConfig(ModelConfig):
     state_embeddings: bool = True
 
     def __post_init__(self) -> None:
+        for name, value, choices in (
+            ("query_attention", self.query_attention, ("joint", "cross")),
+            ("readout", self.readout, ("classes", "pointer")),
+        ):
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {choices}, got {value!r}")
         if self.dim % self.heads:
             raise ValueError(f"dim {self.dim} is not a multiple of heads {self.heads}")
         if not self.state_embeddings and not (self.relational and self.readout == "pointer"):

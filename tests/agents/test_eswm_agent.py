@@ -15,7 +15,7 @@ from torch import nn
 
 import eswm_gym  # noqa: F401
 from eswm_gym.rooms import Room
-from eswm_gym.world_model import ESWM, ModelConfig, Prediction
+from eswm_gym.world_model import ESWM, EncodedBank, ModelConfig, Prediction
 from eswm_gym.world_model.codecs import IntegerCodec
 from eswm_gym.wrappers import MemoryBankObservation
 
@@ -34,13 +34,13 @@ class TrueModel(ESWM):
 
     def encode(self, memories):
         self.passes += 1
-        return memories
+        return EncodedBank(memories)
 
     def predict(self, bank, query):
         batch, n = query.shape[:2]
         end = torch.full((batch, n), N_STATES)
         for b in range(batch):
-            known = {int(s) for row in bank[b].tolist() for s in (row[0], row[2])}
+            known = {int(s) for row in bank.memories[b].tolist() for s in (row[0], row[2])}
             for q, (source, action, _) in enumerate(query[b].tolist()):
                 if source in known and source in self.room.states[~self.room.walls]:
                     there = self.room.next_state(source, action)
@@ -59,8 +59,8 @@ class ReverseModel(TrueModel):
         batch, n = query.shape[:2]
         end = torch.full((batch, n), N_STATES)
         for b in range(batch):
-            known = {(e, (a + 3) % 6): s for s, a, e in bank[b].tolist() if s != e}
-            known |= {(s, a): e for s, a, e in bank[b].tolist()}
+            known = {(e, (a + 3) % 6): s for s, a, e in bank.memories[b].tolist() if s != e}
+            known |= {(s, a): e for s, a, e in bank.memories[b].tolist()}
             for q, (source, action, _) in enumerate(query[b].tolist()):
                 end[b, q] = known.get((source, action), N_STATES)
         logits = nn.functional.one_hot(end, N_STATES + 1) * 20.0

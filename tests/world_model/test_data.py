@@ -80,7 +80,7 @@ SMALL, LARGE = RoomConfig.random_wall(1, wall_length=(0, 1)), RoomConfig.random_
 def stream(seed=0, rank=0, first=0) -> ProblemStream:
     """Batches of 4 rooms of radius 1 (6 rows) or, three times as often, of radius 2 (18 rows)."""
     mixture = (Source(SMALL, share=1.0), Source(LARGE, share=3.0))
-    return ProblemStream(mixture, 19, rooms=4, queries=5, seed=seed, rank=rank, world=2, first=first)
+    return ProblemStream(mixture, 19, rooms=4, queries=5, seed=seed, rank=rank, first=first)
 
 
 def same(one: Problems, other: Problems) -> bool:

@@ -265,3 +265,9 @@ def test_every_shipped_model_loads_without_a_network(name, monkeypatch):
     assert empty.end.argmax().item() == model.config.n_states  # it knows that it knows nothing
     files = [pretrained.WEIGHTS / f"{name}{suffix}" for suffix in (".safetensors", ".json")]
     assert sum(file.stat().st_size for file in files) <= 16 * 2**20
+
+
+def test_a_compiled_model_is_saved_as_what_it_is(tmp_path):
+    model = Transformer(TransformerConfig(n_states=7, dim=16, layers=1, heads=2))
+    save_model(torch.compile(model), tmp_path / "compiled")
+    assert load_model(tmp_path / "compiled").config == model.config

@@ -1,5 +1,7 @@
 """Training learns, resumes exactly, and survives being stopped."""
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -32,11 +34,9 @@ def test_a_short_run_learns_and_writes_a_model(tmp_path, capsys):
     main(["tiny", "--steps", "500", "--no-compile", "--precision", "32-true", "--device", "cpu",
           "--out", str(tmp_path), "--eval-rooms", "100"])  # fmt: skip
     model = load_model(tmp_path / "tiny")
-    import json
-
     metrics = json.loads((tmp_path / "tiny.json").read_text())["metrics"]["random-wall-7"]
     assert model.config == PRESETS["tiny"].model
-    assert metrics["loss"] < 1.3  # untrained about 1.9
+    assert metrics["loss"] < 1.6  # untrained about 2.0; other seeds reach 1.03 to 1.35
     assert metrics["validity/unseen/end"] > 0.35  # chance is one in seven
     assert "validity/unseen/end" in capsys.readouterr().out
 
@@ -71,6 +71,67 @@ def test_half_and_half_is_the_same_as_in_one_go(tmp_path):
     assert same(weights(whole), weights(second))
 
 
+def test_a_second_ctrl_c_stops_at_once_and_leaves_the_last_checkpoint(tmp_path):
+    run = run_in(tmp_path)
+    run.train(steps=2)
+    good = run.checkpoint.read_bytes()
+
+    def impatient(*args):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    run._step = impatient
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        run.train(steps=4)
+    assert run.checkpoint.read_bytes() == good
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+
+
+SLOW_DATA = """
+import sys, time
+from eswm_gym.world_model import data, train
+
+quick, step = data.ProblemStream.batch, train.Run._step
+
+def slow_batch(self, i):
+    time.sleep(0.3)
+    return quick(self, i)
+
+def announced_step(self, *args):
+    result = step(self, *args)
+    print("a step is done", flush=True)
+    return result
+
+data.ProblemStream.batch, train.Run._step = slow_batch, announced_step
+train.main(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends Ctrl-C to a process group")
+def test_ctrl_c_in_a_terminal_while_data_workers_are_busy(tmp_path):
+    """A terminal sends Ctrl-C to the data workers too, and the loop waits for them when it comes."""
+    argv = ["tiny", "--steps", "1000", "--no-compile", "--precision", "32-true", "--device", "cpu",
+            "--workers", "1", "--out", str(tmp_path)]  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_DATA, *argv],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert any("a step is done" in line for line in process.stdout)
+        os.killpg(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, errors
+    assert f"continue with --resume --out {tmp_path}" in output
+    resumed = run_in(tmp_path)
+    resumed.resume()
+    assert resumed.step >= 1
+    assert resumed.train(steps=resumed.step + 1) is True
+
+
 def test_a_half_written_checkpoint_never_replaces_a_good_one(tmp_path, monkeypatch):
     run = run_in(tmp_path)
     run.train(steps=2)
@@ -84,6 +145,9 @@ def test_a_half_written_checkpoint_never_replaces_a_good_one(tmp_path, monkeypat
     with pytest.raises(OSError, match="disk full"):
         run.save()
     assert run.checkpoint.read_bytes() == good
+    resumed = run_in(tmp_path)
+    resumed.resume()
+    assert resumed.step == 2 and same(weights(run), weights(resumed))
 
 
 def test_resuming_something_else_is_refused(tmp_path):
@@ -92,6 +156,8 @@ def test_resuming_something_else_is_refused(tmp_path):
     run_in(tmp_path).train(steps=1)
     with pytest.raises(ValueError, match="seed 0.*seed 1"):
         run_in(tmp_path, seed=1).resume()
+    with pytest.raises(ValueError, match="'tiny' with seed 0, not 'random-wall' with seed 0"):
+        run_in(tmp_path, name="random-wall").resume()
 
 
 def test_learning_rate_schedule():
@@ -101,20 +167,41 @@ def test_learning_rate_schedule():
     assert lr_scale(1000, 1.0, 0.5) == FINAL_LR
 
 
-@pytest.mark.parametrize("argv", [["no-such-preset"], ["tiny", "--steps", "0"], ["tiny", "--minutes", "-1"],
-                                  ["tiny", "--steps", "1", "--minutes", "1"]])  # fmt: skip
-def test_wrong_arguments_are_refused(argv):
-    with pytest.raises(SystemExit):
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        ([], "name"),
+        (["no-such-preset"], "no-such-preset"),
+        (["tiny", "--steps", "0"], "--steps"),
+        (["tiny", "--steps", "many"], "many"),
+        (["tiny", "--minutes", "0"], "--minutes"),
+        (["tiny", "--minutes", "-1"], "--minutes"),
+        (["tiny", "--minutes", "nan"], "--minutes"),
+        (["tiny", "--steps", "1", "--minutes", "1"], "not allowed with"),
+        (["tiny", "--eval-rooms", "0"], "--eval-rooms"),
+        (["tiny", "--seed", "-1"], "--seed"),
+        (["tiny", "--workers", "-1"], "--workers"),
+    ],
+)
+def test_wrong_arguments_are_refused(argv, named, capsys):
+    with pytest.raises(SystemExit) as caught:
         parse_args(argv)
+    assert caught.value.code == 2
+    assert named in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_training_needs_no_environment_library():
-    code = """
-import sys
+ENVIRONMENTS = ["gymnasium", "minigrid", "stable_baselines3", "pygame"]
 
-for name in ("gymnasium", "minigrid", "stable_baselines3", "pygame"):
-    sys.modules[name] = None  # as if it were not installed
-import eswm_gym.world_model.train
-"""
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+@pytest.mark.parametrize(
+    ("module", "missing"),
+    [
+        ("eswm_gym.world_model.train", ENVIRONMENTS),
+        ("eswm_gym.world_model", [*ENVIRONMENTS, "lightning", "tensorboard", "scipy"]),
+        ("eswm_gym.rooms", [*ENVIRONMENTS, "torch", "safetensors", "scipy", "networkx"]),
+    ],
+)
+def test_what_a_bare_server_lacks_is_not_needed(module, missing):
+    hide = f"import sys; sys.modules.update(dict.fromkeys({missing}))"  # as if they were not installed
+    found = subprocess.run([sys.executable, "-c", f"{hide}; import {module}"], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr

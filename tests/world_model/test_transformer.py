@@ -335,3 +335,19 @@ def test_autocast_to_bfloat16_gives_finite_answers_close_to_the_exact_ones():
     with torch.autocast("cpu", torch.bfloat16):
         rough = model(BANK, QUERY).end.softmax(-1)
     torch.testing.assert_close(rough, exact, rtol=0, atol=0.1, check_dtype=False)
+
+
+def test_imagine_refuses_actions_and_memories_outside_the_vocabulary():
+    model = Transformer(TransformerConfig(n_states=8, dim=8, layers=1, heads=2, state_embeddings=False)).eval()
+    state = torch.tensor([[0]])
+    for action in (-1, 6):
+        with pytest.raises(ValueError, match=f"action {action} "):
+            model.imagine(model.encode(torch.tensor([[[0, 1, 2]]])), state, torch.tensor([[action]]))
+    with pytest.raises(ValueError, match="state 11 "):
+        model.imagine(model.encode(torch.tensor([[[0, 1, 11]]])), state, state)
+
+
+@pytest.mark.parametrize("option", [{"readout": "clases"}, {"query_attention": "crosss"}])
+def test_unknown_choices_are_named(option):
+    with pytest.raises(ValueError, match=str(*option.values())):
+        TransformerConfig(**option)

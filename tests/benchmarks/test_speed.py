@@ -1,0 +1,51 @@
+"""The reference that room generation is measured against does the same work."""
+
+import random
+
+import networkx as nx
+import numpy as np
+import pytest
+import speed
+
+from eswm_gym.rooms import RoomConfig, generate_rooms, hex_lattice, spanning_banks
+
+
+def test_the_networkx_bank_is_a_minimal_spanning_bank():
+    """Lay it out from any transition: every state has one place, no move closes a circle, each bump stays."""
+    rng = random.Random(0)
+    for _ in range(50):
+        bank = speed.networkx_bank(rng, RoomConfig.random_wall(3, hidden=0.0))
+        graph = nx.Graph([(s, e) for s, _, e in bank if s != e])
+        assert nx.is_forest(graph) and graph.number_of_edges() == sum(s != e for s, _, e in bank)
+        place = {}
+        lattice = hex_lattice(3)
+        step = (lattice.axial[lattice.neighbors[18]] - lattice.axial[18]).tolist()  # location 18 is the centre
+        for part in nx.connected_components(graph):
+            start = min(part)
+            place[start] = (0, 0)
+            while missing := part - place.keys():
+                for s, a, e in bank:
+                    for known, action, new in ((s, a, e), (e, (a + 3) % 6, s)):
+                        if known in place and new in missing:
+                            place[new] = tuple(np.add(place[known], step[action]).tolist())
+            places = [place[state] for state in part]
+            assert len(set(places)) == len(places)
+            assert np.ptp(places, axis=0).max() <= 6
+
+
+@pytest.mark.parametrize("config", [RoomConfig.random_wall(3), RoomConfig.random_wall(2, hidden=0.0)])
+def test_both_make_banks_of_the_same_size(config):
+    """On average over many rooms: the same walls, hidden regions and bumps, as far as work goes."""
+    rng = random.Random(0)
+    reference = np.mean([len(speed.networkx_bank(rng, config)) for _ in range(1000)])
+    ours = spanning_banks(np.random.default_rng(0), generate_rooms(np.random.default_rng(1), 1000, config))
+    assert (ours.source >= 0).sum(1).mean() == pytest.approx(reference, rel=0.03)
+
+
+def test_calls_take_turns_and_the_fastest_counts(monkeypatch):
+    clock = iter(range(10**6))
+    monkeypatch.setattr(speed.time, "perf_counter", lambda: next(clock))
+    order = []
+    found = speed.seconds_per_call({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, budget=3)
+    assert found == {"a": 1, "b": 1}  # this clock ticks once a look
+    assert order == ["a", "b"] * 4  # one call each to warm up, then three
