@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -85,7 +86,7 @@ class ModelConfig:
         return asdict(self)
 
 
-class ESWM(nn.Module):
+class ESWM(nn.Module, ABC):
     """f(M, q): completes queries about a room from its memory bank.
 
     Memories are (B, N, 3) int tensors of (s_s, a, s_e) in any order, padding rows all -1. Queries are
@@ -99,17 +100,17 @@ class ESWM(nn.Module):
         super().__init__()
         self.config = config
 
+    @abstractmethod
     def encode(self, memories: Tensor) -> EncodedBank:
         """Read the banks once, so that `predict` can answer any number of queries.
 
         Raises:
             ValueError: if the banks are longer than `config.max_memories`.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
         """Answer (B, Q, 3) queries from encoded banks."""
-        raise NotImplementedError
 
     def check_length(self, memories: Tensor) -> None:
         """Refuse (B, N, 3) banks that are longer than any the model was trained on."""
