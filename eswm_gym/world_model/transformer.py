@@ -219,5 +219,5 @@ class Transformer(ESWM):
 
 
 def _soft_cap(scores: Tensor) -> Tensor:
-    """Keep pointer scores within +-SCORE_CAP, so that the floor under a state's log-sum-exp never hides its gradient."""
+    """Keep pointer scores within +-SCORE_CAP: the floor under a log-sum-exp must never hide a state's gradient."""
     return SCORE_CAP * (scores / SCORE_CAP).tanh()
