@@ -65,7 +65,11 @@ class Agent(ABC):
             observation and its last action.
         """
         one = _is_single(observation)
-        rows = [observation] if one else [{k: v[i] for k, v in observation.items()} for i in range(_count(observation))]
+        rows = (
+            [observation]
+            if one
+            else [{k: v[i] for k, v in observation.items()} for i in range(len(observation["state"]))]
+        )
         if state is None:
             state = tuple((self.spawn(i), None, None) for i in range(len(rows)))
             episode_start = np.ones(len(rows), bool)
@@ -97,7 +101,3 @@ def allowed_actions(info: Info) -> np.ndarray:
 def _is_single(observation: Observation) -> bool:
     shown = np.asarray(observation["state"])
     return shown.ndim == 0 or (shown.ndim == 1 and shown.dtype == np.int8)  # one state as a number or as bits
-
-
-def _count(observation: Observation) -> int:
-    return len(observation["state"])

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, state_of
 from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.planning import UNKNOWN, Plan, TransitionTable, dijkstra, imagine_tables
-
 from eswm_gym.rooms import N_ACTIONS
 from eswm_gym.world_model import ESWM, load_pretrained
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from eswm_gym.agents.memory_bank import MemoryBank
 
+from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.rooms import N_ACTIONS
 from eswm_gym.world_model import END, ESWM, MASKED
 

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import gymnasium as gym
-from eswm_gym.agents import Agent, ESWMAgent
-from eswm_gym.agents.baselines import MemoryGraphAgent, PathIntegrationAgent, RandomAgent
 from report import Row, mean, parser, print_table, rate, write_json
 from tqdm import tqdm
 
 import eswm_gym  # noqa: F401  registers the environments
+from eswm_gym.agents import Agent, ESWMAgent
+from eswm_gym.agents.baselines import MemoryGraphAgent, PathIntegrationAgent, RandomAgent
 
 # Setting, environment; the paper's figures are for 19 locations.
 SETTINGS = {"random-wall-19": "ESWM-RandomWall19-v0", "random-wall-37": "ESWM-RandomWall-v0"}

@@ -2,11 +2,11 @@
 
 import gymnasium as gym
 import numpy as np
-from eswm_gym.agents import ESWMAgent
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
 import eswm_gym  # noqa: F401  registers the environments
+from eswm_gym.agents import ESWMAgent
 from eswm_gym.wrappers import MemoryBankObservation
 
 agent = ESWMAgent.from_pretrained("random-wall")

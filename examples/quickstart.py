@@ -1,9 +1,9 @@
 """An agent finds its way in a room that it has never seen, from a minimal spanning memory bank."""
 
 import gymnasium as gym
-from eswm_gym.agents import ESWMAgent
 
 import eswm_gym  # noqa: F401  registers the environments
+from eswm_gym.agents import ESWMAgent
 
 env = gym.make("ESWM-RandomWall-v0", render_mode="ansi")
 agent = ESWMAgent.from_pretrained("random-wall")

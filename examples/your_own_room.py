@@ -7,9 +7,9 @@ import sys
 
 import gymnasium as gym
 import numpy as np
-from eswm_gym.agents import ESWMAgent
 
 import eswm_gym  # noqa: F401  registers the environments
+from eswm_gym.agents import ESWMAgent
 from eswm_gym.rooms import Room
 
 # Radius 2: 19 locations, numbered row by row from the north-west (0-2, 3-6, 7-11, 12-15, 16-18).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions
 
 

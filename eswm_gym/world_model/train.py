@@ -185,9 +185,7 @@ class Run:
         if not self.fabric.is_global_zero:
             return
         metrics: dict[str, Any] = {"loss": loss, "pairs_per_second": rate, "minutes": self.seconds / 60}
-        for setting, rooms in self.preset.settings.items():
-            with torch.compiler.set_stance("force_eager"):
-                found = evaluate(self.model, rooms, n_rooms=100)
+        for setting, found in self._evaluate(n_rooms=100).items():
             metrics |= {f"{setting}/{key}": value for key, value in found.items() if not key.startswith("n/")}
         self.fabric.log_dict(metrics, self.step)
         line = f"{self.seconds / 60:6.1f} min  step {self.step:6d}  loss {loss:.4f}  {rate:7.0f} pairs/s"
@@ -200,11 +198,14 @@ class Run:
         tqdm.write(line)
         sys.stdout.flush()
 
+    @torch.compiler.set_stance("force_eager")  # evaluation's shapes are not worth compiling for
+    def _evaluate(self, n_rooms: int) -> dict[str, dict[str, float]]:
+        return {setting: evaluate(self.model, rooms, n_rooms) for setting, rooms in self.preset.settings.items()}
+
     def finish(self, n_rooms: int) -> None:
         """Evaluate on held-out rooms and write the model."""
         if self.fabric.is_global_zero:
-            with torch.compiler.set_stance("force_eager"):
-                metrics = {name: evaluate(self.model, rooms, n_rooms) for name, rooms in self.preset.settings.items()}
+            metrics = self._evaluate(n_rooms)
             training = {
                 "preset": self.name,
                 "seed": self.seed,

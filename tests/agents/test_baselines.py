@@ -3,11 +3,11 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from eswm_gym.agents.baselines import MemoryGraphAgent, PathIntegrationAgent, RandomAgent
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
 import eswm_gym  # noqa: F401
+from eswm_gym.agents.baselines import MemoryGraphAgent, PathIntegrationAgent, RandomAgent
 from eswm_gym.wrappers import MemoryBankObservation
 
 

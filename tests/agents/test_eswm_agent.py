@@ -8,12 +8,12 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from eswm_gym.agents import ESWMAgent, MemoryBank, TransitionTable
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from torch import nn
 
 import eswm_gym  # noqa: F401
+from eswm_gym.agents import ESWMAgent, MemoryBank, TransitionTable
 from eswm_gym.rooms import Room
 from eswm_gym.world_model import ESWM, EncodedBank, ModelConfig, Prediction
 from eswm_gym.world_model.codecs import IntegerCodec

@@ -5,9 +5,10 @@ import pickle
 
 import numpy as np
 import pytest
-from eswm_gym.agents import MemoryBank
 from hypothesis import given
 from hypothesis import strategies as st
+
+from eswm_gym.agents import MemoryBank
 
 transitions = st.tuples(st.integers(0, 6), st.integers(0, 5), st.integers(0, 6))
 

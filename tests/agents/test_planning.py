@@ -7,10 +7,10 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from eswm_gym.agents import MemoryBank, TransitionTable, dijkstra, imagine_tables
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eswm_gym.agents import MemoryBank, TransitionTable, dijkstra, imagine_tables
 from eswm_gym.world_model import Transformer, TransformerConfig
 
 
