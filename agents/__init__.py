@@ -2,7 +2,22 @@
 
 from eswm_gym.agents.base import Agent
 from eswm_gym.agents.eswm_agent import ESWMAgent
+from eswm_gym.agents.latent_map import LatentMap, latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank
-from eswm_gym.agents.planning import Plan, TransitionTable, dijkstra, imagine_tables
+from eswm_gym.agents.places import Place, PlaceMap
+from eswm_gym.agents.planning import Plan, TransitionTable, follow, imagine_tables, search
 
-__all__ = ["Agent", "ESWMAgent", "MemoryBank", "Plan", "TransitionTable", "dijkstra", "imagine_tables"]
+__all__ = [
+    "Agent",
+    "ESWMAgent",
+    "LatentMap",
+    "MemoryBank",
+    "Place",
+    "PlaceMap",
+    "Plan",
+    "TransitionTable",
+    "follow",
+    "imagine_tables",
+    "latent_maps",
+    "search",
+]

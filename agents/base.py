@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,9 @@ class Agent(ABC):
         return (actions[0] if one else actions), state
 
     @staticmethod
-    def prepare(agents: list[Any], observations: list[Observation]) -> None:
+    def prepare(
+        agents: Sequence[Any], observations: Sequence[Observation], infos: Sequence[Info] | None = None
+    ) -> None:
         """Do together what `act` would do one by one. By default, nothing."""
         return None
 

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, state_of
-from eswm_gym.agents.memory_bank import MemoryBank
-from eswm_gym.agents.planning import UNKNOWN, Plan, TransitionTable, dijkstra, imagine_tables
+from eswm_gym.agents.exploration import RULES, curiosity, most_uncertain, nearest_frontier
+from eswm_gym.agents.latent_map import LatentMap, latent_maps
+from eswm_gym.agents.memory_bank import MemoryBank, Transition
+from eswm_gym.agents.places import Place, PlaceMap
+from eswm_gym.agents.planning import COSTS, UNKNOWN, Plan, TransitionTable, follow, imagine_tables, search
 from eswm_gym.rooms import N_ACTIONS
 from eswm_gym.world_model import ESWM, load_pretrained
+
+LIKELY = 0.5  # a move that ends at a place with no more than this probability leads to a place of its own
+ALGORITHMS = ("dijkstra", "astar", "greedy")
+CAUTION = 0.75  # A* counts on distances a little shorter than the latent ones, which overestimate at times
+logger = logging.getLogger(__name__)
 
 
 class ESWMAgent(Agent):
@@ -22,41 +32,66 @@ class ESWMAgent(Agent):
     it, it explores (paper: "Exploration in Novel Environments", "Navigating with Minimal Spanning Episodic
     Memories", "ESWM Enables Fast Adaptation to Changes").
 
+    Where the world has changed, it deletes the memories that this made outdated: it logs them, and writes them to
+    `info["forgotten"]`, a list of transitions.
+
     Args:
         model: frozen world model; shared, never changed.
         trust_memory: whether what the bank holds is fact. False: every transition is imagined, as in the paper.
+        adapt: whether to delete outdated memories. False: it only adds what happens.
+        exploration: "frontier", or "uncertainty", the paper's rule; see `eswm_gym.agents.exploration`.
+        algorithm: how it plans; see `plan`.
+        cost: what a plan should be short in; see `plan`.
         capacity: most transitions in the bank; None: as many as the model was trained for.
         confidence: an outcome of at most this probability is uncertain.
-        beta, gamma: weights of the entropy when exploring (paper: algorithm "Explore Function").
+        beta, gamma: weights of the entropy in the paper's rule (algorithm "Explore Function").
         seed: breaks ties between equal scores.
+
+    Attributes:
+        memory: the memory bank.
+        places: places that it knows of without knowing their state.
+
+    Raises:
+        ValueError: if an option is none of those named above.
     """
+
+    memory: MemoryBank
+    places: PlaceMap
+    _ruled_out: MemoryBank  # moves that masks ruled out, as bumps
+    _table: TransitionTable | None  # with named places
+    _latent: LatentMap | None
+    _named: int | None  # the state where the ends of moves were named since the last move
+    _ahead: list[tuple[int, int]]  # the rest of the plan: (action, state it leads to)
 
     def __init__(
         self,
         model: ESWM,
         trust_memory: bool = True,
+        adapt: bool = True,
+        exploration: str = "frontier",
+        algorithm: str = "dijkstra",
+        cost: str = "steps",
         capacity: int | None = None,
         confidence: float = 0.8,
         beta: float = 0.2,
         gamma: float = 0.1,
         seed: int | None = None,
     ) -> None:
+        _require(exploration=(exploration, RULES), algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
         self.model = model
-        capacity = model.config.max_memories if capacity is None else capacity
         self.options: dict[str, Any] = {
             "trust_memory": trust_memory,
-            "capacity": capacity,
+            "adapt": adapt,
+            "exploration": exploration,
+            "algorithm": algorithm,
+            "cost": cost,
+            "capacity": model.config.max_memories if capacity is None else capacity,
             "confidence": confidence,
             "beta": beta,
             "gamma": gamma,
         }
-        self.trust_memory, self.confidence = trust_memory, confidence
-        self.beta, self.gamma = beta, gamma
         self.rng = np.random.default_rng(seed)
-        self.memory = MemoryBank(capacity=capacity)
-        self._masked = MemoryBank()  # moves that masks ruled out, as bumps
-        self._table: TransitionTable | None = None
-        self._ahead: list[tuple[int, int]] = []  # the rest of the plan: (action, state it leads to)
+        self._begin(())
 
     @classmethod
     def from_pretrained(cls, name: str = "random-wall", device: str = "cpu", **options: Any) -> ESWMAgent:
@@ -64,62 +99,84 @@ class ESWMAgent(Agent):
         return cls(load_pretrained(name, device), **options)
 
     def spawn(self, seed: int | None = None) -> ESWMAgent:
-        return ESWMAgent(self.model, **self.options, seed=seed)
+        return type(self)(self.model, **self.options, seed=seed)
 
     def reset(self, obs: Observation, info: Info) -> None:
-        self.memory = MemoryBank(info.get("memory_bank", ()), self.options["capacity"])
-        self._masked = MemoryBank()
-        self._table, self._ahead = None, []
+        self._begin(info.get("memory_bank", ()))
 
     def act(self, obs: Observation, info: Info) -> int:
-        state, actions = state_of(obs["state"]), allowed_actions(info)
-        self._heed_mask(state, actions)
-        if "goal" in obs:
-            goal = state_of(obs["goal"])
-            if self._ahead and (self._ahead[0][0] not in actions or self._ahead[-1][1] != goal):
-                self._ahead = []
-            if not self._ahead:
-                plan = self.plan(state, goal)
-                self._ahead = list(zip(plan.actions, plan.states[1:], strict=True))
-            if self._ahead:
-                return self._ahead[0][0]
-        return self.explore(state, actions)
+        self.prepare([self], [obs], [info])
+        return self._ahead[0][0] if self._ahead else self.explore(state_of(obs["state"]), allowed_actions(info))
 
     def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
-        """Keep the transition; where it contradicts the bank, delete what the change made outdated."""
+        """Keep the transition; where it contradicts what was expected, delete what the change made outdated."""
         state, end = state_of(obs["state"]), state_of(next_obs["state"])
-        remembered = self.memory.end_of(state, action)
+        self._named = None
+        remembered, expected = self.memory.end_of(state, action), self._expected(state, action)
+        forgotten = []
         if remembered is not None and remembered != end:
-            self.memory.forget_state(remembered if remembered != state else end)
-        if self.memory.add(state, action, end):
+            forgotten = [self.memory.forget(state, action)]
+        if expected in self.places.kind:
+            forgotten += self._visit(expected, state, end)
+        elif self.options["adapt"] and expected not in (UNKNOWN, end):
+            goal = state_of(next_obs["goal"]) if "goal" in next_obs else None
+            forgotten += self._adapt(expected, (state, action, end), goal)
+        if forgotten:
+            info["forgotten"] = forgotten
+            logger.info("move %d from state %d led to %d; forgotten: %s", action, state, end, forgotten)
+        expected = self._expected(state, action)  # by now a wall's place where the move was blocked
+        if self.memory.add(state, action, end) and self._table is not None:
             # The imagined table stays good where reality is as imagined; a surprise calls for a new one.
-            if self._table is None or not self.trust_memory or self._expected(state, action) != end:
-                self._table = None
-            else:
+            if expected == end and self.options["trust_memory"]:
                 self._table = self._table.with_facts(MemoryBank([(state, action, end)]))
+            elif not (end == state and expected in self.places.kind):
+                self._table = None
         if self._ahead and self._ahead[0] == (action, end):
             self._ahead.pop(0)
         else:
             self._ahead = []
 
-    def plan(self, start: int, goal: int, horizon: int | None = None) -> Plan:
-        """Find the shortest way in what the agent remembers and imagines (algorithm "Dijkstra-Style Pathfinding").
+    def plan(
+        self,
+        start: int,
+        goal: int,
+        algorithm: str | None = None,
+        cost: str | None = None,
+        horizon: int | None = None,
+    ) -> Plan:
+        """Find a way in what the agent remembers and imagines.
 
         Args:
             start, goal: states.
+            algorithm: "dijkstra" (paper: algorithm "Dijkstra-Style Pathfinding"); "astar", guided by distances in
+                the latent space, which expands fewer states and may miss the best way now and then; or "greedy",
+                straight down those distances (both: section "Planning by Guided Imagination"). None: the agent's.
+            cost: "steps", or "uncertainty": prefer what the model is sure of; see `search`. None: the agent's.
             horizon: longest plan.
 
         Returns:
             The plan; `found` is False if no way is known, such as to a goal never seen.
 
         Raises:
-            ValueError: if a state is outside the model's vocabulary.
+            ValueError: if a state is outside the model's vocabulary, algorithm or cost are unknown, or the model
+                comes without the latent radius that A* and the greedy policy need.
         """
+        algorithm, cost = algorithm or self.options["algorithm"], cost or self.options["cost"]
+        _require(algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
         self.model.codec.check(torch.tensor([start, goal]))
-        return dijkstra(self.imagined(start), start, goal, horizon)
+        table = self.imagined(start)
+        if algorithm == "dijkstra":
+            return search(table, start, goal, horizon, cost)
+        if self.model.latent_radius is None:
+            raise ValueError("this model comes without a latent radius: see eswm_gym.agents.latent_radius")
+        latent = self.latent_map()
+        distance = latent.distances_to(goal, latent.geodesic(self.model.latent_radius))
+        if algorithm == "greedy":
+            return follow(table, start, goal, distance, horizon)
+        return search(table, start, goal, horizon, cost, {s: CAUTION * d for s, d in distance.items()})
 
     def explore(self, state: int, actions: Sequence[int] | np.ndarray = range(N_ACTIONS)) -> int:
-        """Choose an action whose outcome is uncertain, here or on the way to the nearest place that has one.
+        """Choose a move towards what the agent does not know, by the rule `exploration`.
 
         Where the model is sure of everything in reach, the move of which it is least sure is the uncertain one:
         some of what it is sure of may be wrong, as after a change.
@@ -128,69 +185,204 @@ class ESWMAgent(Agent):
             state: where the agent is.
             actions: what it may choose from here.
         """
-        table = self.imagined(state).with_facts(_ruled_out(state, actions))
+        if self.options["exploration"] == "frontier":
+            if self._name_ends(state, actions):
+                self._imagine([self], [state])
+            self.imagined(state)
+            assert self._table is not None
+            action = nearest_frontier(self._table, self.places.kind, state, actions, self.rng)
+            if action is not None:
+                return action
+        table = self.imagined(state).with_facts(_bumps(state, actions))
         doubt = 1 - table.with_facts(self.memory).probability
-        for score in (self._curiosity(table), np.where(doubt > 0, doubt, -np.inf)):
-            here = score[table.row(state)]
-            if np.isfinite(here).any():
-                return int(self.rng.choice(np.flatnonzero(here == here.max())))
-            step = self._toward_frontier(table, state, np.isfinite(score).any(1))
-            if step is not None:
-                return step
+        for score in (
+            curiosity(table, *(self.options[name] for name in ("confidence", "beta", "gamma"))),
+            np.where(doubt > 0, doubt, -np.inf),
+        ):
+            action = most_uncertain(table, score, state, self.rng)
+            if action is not None:
+                return action
         return int(self.rng.choice(list(actions)))
 
     def imagined(self, state: int) -> TransitionTable:
-        """Where each move from each known state and from this one leads; imagined anew when the bank surprised."""
+        """Where each move from each known state and from this one leads; imagined anew when something surprised."""
         if self._table is None or self._table.row(state) is None:
             self._imagine([self], [state])
         assert self._table is not None
-        return self._table
+        return self._table.resolve(
+            blocked=[place for place, kind in self.places.kind.items() if kind is not Place.FRONTIER],
+            unknown=[place for place, kind in self.places.kind.items() if kind is Place.FRONTIER],
+        ).with_facts(self._ruled_out)
+
+    def latent_map(self) -> LatentMap:
+        """Where the states that it remembers lie in the latent space; mapped anew when something surprised."""
+        if self._latent is None:
+            self._latent = latent_maps(self.model, [self.memory])[0]
+        return self._latent
 
     @staticmethod
-    def prepare(agents: Sequence[ESWMAgent], observations: Sequence[Observation]) -> None:
+    def prepare(
+        agents: Sequence[ESWMAgent], observations: Sequence[Observation], infos: Sequence[Info] | None = None
+    ) -> None:
         """Imagine for all agents that will need it, in one pass."""
-        states = [state_of(obs["state"]) for obs in observations]
-        stale = [
-            (agent, state)
-            for agent, state in zip(agents, states, strict=True)
-            if not agent._ahead and (agent._table is None or agent._table.row(state) is None)
+        here = [
+            (agent, obs, state_of(obs["state"]), allowed_actions(info))
+            for agent, obs, info in zip(agents, observations, infos or [{}] * len(agents), strict=True)
         ]
+        for agent, obs, state, actions in here:
+            agent.model.codec.check(torch.tensor([state, state_of(obs.get("goal", state))]))
+            agent._heed(obs, state, actions)
+        stale = [(agent, state) for agent, _, state, _ in here if agent._is_stale(state)]
         if stale:
-            ESWMAgent._imagine(*map(list, zip(*stale, strict=True)))
+            ESWMAgent._imagine(*zip(*stale, strict=True))
+        explorers = []
+        for agent, obs, state, actions in here:
+            explores = not agent._knows_way(obs, state) and agent.options["exploration"] == "frontier"
+            if explores and agent._name_ends(state, actions):
+                explorers.append((agent, state))
+        if explorers:
+            ESWMAgent._imagine(*zip(*explorers, strict=True))
 
     @staticmethod
     def _imagine(agents: Sequence[ESWMAgent], states: Sequence[int]) -> None:
-        tables = imagine_tables(agents[0].model, [agent.memory for agent in agents], [[s] for s in states])
-        for agent, table in zip(agents, tables, strict=True):
-            agent._table = table.with_facts(agent._masked)
-            if agent.trust_memory:
-                agent._table = agent._table.with_facts(agent.memory)
+        model = agents[0].model
+        banks, meanings = [], []
+        for agent, state in zip(agents, states, strict=True):
+            bank, meaning = agent.places.extend(agent.memory, model.config.max_memories, state, agent._dull_places())
+            banks.append(bank)
+            meanings.append(np.array([*meaning, UNKNOWN]))  # UNKNOWN, -1, is also the index of its own meaning
+        tables = imagine_tables(model, banks, [[state] for state in states])
+        for agent, table, names in zip(agents, tables, meanings, strict=True):
+            agent._table = replace(table, states=names[table.states], end=names[table.end])
+            agent._latent = None
+            if agent.options["trust_memory"]:
+                agent._table = agent._table.with_facts(agent.memory).with_facts(agent.places.moves)
 
-    def _heed_mask(self, state: int, actions: np.ndarray) -> None:
-        """Plan from now on without the moves that a mask rules out here."""
-        ruled_out = _ruled_out(state, actions)
-        new = [self._masked.add(*move) for move in ruled_out]
-        if any(new) and self._table is not None:
-            self._table = self._table.with_facts(ruled_out)
+    def _begin(self, memories: Iterable) -> None:
+        self.memory = MemoryBank(memories, self.options["capacity"])
+        self.places = PlaceMap(self.model.config.n_states)
+        self._ruled_out = MemoryBank()
+        self._table, self._latent, self._named, self._ahead = None, None, None, []
 
-    def _expected(self, state: int, action: int) -> int | None:
+    def _heed(self, obs: Observation, state: int, actions: np.ndarray) -> None:
+        """Plan from now on without the moves that a mask rules out here; drop a plan that is no longer one."""
+        for bump in _bumps(state, actions):
+            self._ruled_out.add(*bump)
+        goal = state_of(obs["goal"]) if "goal" in obs else UNKNOWN
+        if self._ahead and (self._ahead[0][0] not in actions or self._ahead[-1][1] != goal):
+            self._ahead = []
+
+    def _is_stale(self, state: int) -> bool:
+        """Whether the next decision needs a new table. Exploring, the first places have to be named before it."""
+        if self._ahead or (self._table is not None and self._table.row(state) is not None):
+            return False
+        return bool(len(self.memory)) or self.options["exploration"] != "frontier"
+
+    def _knows_way(self, obs: Observation, state: int) -> bool:
+        """Whether there is a plan to follow, made now if need be."""
+        if not self._ahead and "goal" in obs and len(self.memory):
+            plan = self.plan(state, state_of(obs["goal"]))
+            self._ahead = list(zip(plan.actions, plan.states[1:], strict=True))
+        return bool(self._ahead)
+
+    def _expected(self, state: int, action: int) -> int:
+        """The state or place where a move should end: as known, else as imagined, else UNKNOWN."""
+        for known in (self.places.moves, self.memory):
+            end = known.end_of(state, action)
+            if end is not None:
+                return end
         row = None if self._table is None else self._table.row(state)
-        return None if row is None else int(self._table.end[row, action])  # type: ignore[union-attr]
+        return UNKNOWN if row is None else int(self._table.end[row, action])  # type: ignore[union-attr]
 
-    def _curiosity(self, table: TransitionTable) -> np.ndarray:
-        """(K, 6) float, the paper's score of each uncertain move, -inf for those the model is sure of."""
-        unknown = table.end == UNKNOWN
-        unsure = table.probability <= self.confidence
-        score = np.where(unknown, 1 - self.beta * table.entropy, self.gamma * table.entropy)
-        return np.where(unknown | unsure, score, -np.inf)
+    def _dull_places(self) -> set[int]:
+        """Places outside that lie beside no frontier: they tell nothing, and the model does better without them."""
+        if self._table is None:
+            return set()
+        frontier = [place for place, kind in self.places.kind.items() if kind is Place.FRONTIER]
+        beside = set(self._table.end[np.isin(self._table.states, frontier)].ravel().tolist())
+        newest = self._table.states.max()
+        outside = (place for place, kind in self.places.kind.items() if kind is Place.OUTSIDE)
+        return {place for place in outside if place not in beside and place <= newest}
 
-    def _toward_frontier(self, table: TransitionTable, state: int, frontier: np.ndarray) -> int | None:
-        """First action of the shortest imagined way to a state with an uncertain move, None if there is none."""
-        plans = [dijkstra(table, state, int(goal)) for goal in table.states[frontier] if goal != state]
-        found = [plan for plan in plans if plan.found]
-        return min(found, key=lambda plan: (len(plan), -plan.probability)).actions[0] if found else None
+    def _name_ends(self, state: int, actions: Sequence[int] | np.ndarray) -> bool:
+        """Name the places where moves from here lead that the model does not know; returns whether any are new.
+
+        Once at each step: what the model then makes of the new names is not asked again.
+        """
+        if self._named == state:
+            return False
+        self._named = state
+        row = None if self._table is None else self._table.row(state)
+        n_before = len(self.places.kind)
+        # An agent that named all its walls expects to be blocked at one of these, and else nowhere.
+        own_walls = all(s != e or self.places.moves.end_of(s, a) is not None for s, a, e in self.memory)
+        for action in range(N_ACTIONS):
+            allowed, expected = action in actions, self._expected(state, action)
+            kind = self.places.kind.get(expected)
+            unsure = row is None or self._table.probability[row, action] <= LIKELY  # type: ignore[union-attr]
+            odd = kind is Place.OUTSIDE or (expected == state and own_walls) if allowed else expected == state
+            if kind is Place.FRONTIER and not allowed:
+                self.places.kind[expected] = Place.OUTSIDE
+            elif expected == UNKNOWN or unsure or odd:
+                self.places.add(Place.FRONTIER if allowed else Place.OUTSIDE, state, action)
+        return len(self.places.kind) > n_before
+
+    def _visit(self, place: int, state: int, end: int) -> list[Transition]:
+        """Learn what a named place is; returns the memories of it that were outdated, if it had been a wall."""
+        if end == state:
+            if self.places.kind[place] is Place.FRONTIER:
+                self.places.kind[place] = Place.WALL
+            return []
+        moves = self.places.rename(place, end)
+        self._rename_in_table(place, end)
+        return [
+            self.memory.forget(source, action)
+            for source, action, _ in moves
+            if self.memory.end_of(source, action) == source
+        ]
+
+    def _adapt(self, expected: int, happened: Transition, goal: int | None) -> list[Transition]:
+        """Delete and return what is outdated where the agent did not get to a state that it expected."""
+        state, action, end = happened
+        if expected == state:  # a wall is gone: so are the other bumps into it
+            return self._forget_bumps_into(end, happened)
+        if expected == goal:  # which can be reached, if not from here
+            return []
+        forgotten = self.memory.forget_state(expected)
+        if end == state:
+            # The state is gone, but its place stays on the map, as a wall, and keeps the rest in its position.
+            wall = self.places.add(Place.WALL, state, action)
+            for source, move, target in [*forgotten, *self.places.rename(expected, wall)]:
+                if source != target:
+                    self.places.moves.add(
+                        wall if source == expected else source, move, wall if target == expected else target
+                    )
+            self._rename_in_table(expected, wall)
+        return forgotten
+
+    def _forget_bumps_into(self, state: int, happened: Transition) -> list[Transition]:
+        """Delete and return the bumps that lead, as the model sees it without any bumps, to a state found free."""
+        bumps = [t for t in self.memory if t[0] == t[2]]
+        others = MemoryBank([*(t for t in self.memory if t[0] != t[2]), happened])
+        table = imagine_tables(self.model, [others], [[source for source, *_ in bumps]])[0]
+        return [
+            self.memory.forget(source, action)
+            for source, action, _ in bumps
+            if table.end[table.row(source), action] == state
+        ]
+
+    def _rename_in_table(self, old: int, new: int) -> None:
+        self._latent = None
+        if self._table is not None:
+            self._table = None if self._table.row(new) is not None else self._table.rename(old, new)
 
 
-def _ruled_out(state: int, actions: Sequence[int] | np.ndarray) -> MemoryBank:
-    """The other actions, as bumps."""
+def _bumps(state: int, actions: Sequence[int] | np.ndarray) -> MemoryBank:
+    """The actions that are not among these, as bumps."""
     return MemoryBank([(state, action, state) for action in range(N_ACTIONS) if action not in actions])
+
+
+def _require(**options: tuple[str, Sequence[str]]) -> None:
+    for name, (value, choices) in options.items():
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {choices}, got {value!r}")

@@ -70,6 +70,14 @@ class MemoryBank:
         """The state where a kept move ends, None if the bank does not hold the move."""
         return self._ends.get((source, action))
 
+    def forget(self, source: int, action: int) -> Transition:
+        """Delete and return what is kept of a move.
+
+        Raises:
+            KeyError: if the bank does not hold it.
+        """
+        return source, action, self._ends.pop((source, action))
+
     def forget_state(self, state: int) -> list[Transition]:
         """Delete and return the transitions that start or end at a state (paper: "Fast Adaptation to Changes")."""
         forgotten = [t for t in self if state in (t[0], t[2])]

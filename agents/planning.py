@@ -1,19 +1,22 @@
-"""Planning over transitions, imagined or remembered (paper: algorithm "Dijkstra-Style Pathfinding with ESWM")."""
+"""Planning over transitions, imagined or remembered (paper: algorithm "Dijkstra-Style Pathfinding with ESWM",
+section "Planning by Guided Imagination")."""
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.rooms import N_ACTIONS
-from eswm_gym.world_model import END, ESWM, MASKED
+from eswm_gym.world_model import END, ESWM, MASKED, EncodedBank
 
+COSTS = ("steps", "uncertainty")
+CERTAIN_MOVE = 1e-3  # what a move costs that is certain, when the cost is the uncertainty
 UNKNOWN = -1  # "I don't know", or a move that was not imagined
 
 
@@ -62,6 +65,18 @@ class TransitionTable:
         found = np.flatnonzero(self.states == state)
         return int(found[0]) if len(found) else None
 
+    def rename(self, old: int, new: int) -> TransitionTable:
+        """The same table with one state put for another."""
+        states, end = (np.where(array == old, new, array) for array in (self.states, self.end))
+        return replace(self, states=states, end=end)
+
+    def resolve(self, blocked: Collection[int], unknown: Collection[int]) -> TransitionTable:
+        """The table to plan with: some ends are blocked, so that one stays, others unknown; and neither has a row."""
+        end = np.where(np.isin(self.end, list(blocked)), self.states[:, None], self.end)
+        end = np.where(np.isin(end, list(unknown)), UNKNOWN, end)
+        rows = ~np.isin(self.states, [*blocked, *unknown])
+        return TransitionTable(self.states[rows], end[rows], self.probability[rows], self.entropy[rows])
+
     def with_facts(self, bank: MemoryBank) -> TransitionTable:
         """The same table, but what the bank holds is certain."""
         end, probability, entropy = self.end.copy(), self.probability.copy(), self.entropy.copy()
@@ -92,6 +107,28 @@ def imagine_tables(
         ValueError: if a state is outside the model's vocabulary.
     """
     tables: list[TransitionTable] = []
+    for known, encoded, query in every_move(model, banks, also, chunk):
+        p = model.imagine(encoded, query[..., 0], query[..., 1])
+        entropy = torch.special.entr(p).sum(-1)
+        probability, end = p.max(-1)
+        end = torch.where(end == p.shape[-1] - 1, UNKNOWN, end)
+        parts = [t.unflatten(1, (-1, N_ACTIONS)).cpu().numpy() for t in (end, probability, entropy)]
+        tables += [
+            TransitionTable(np.array(states, np.int64), *(part[i, : len(states)] for part in parts))
+            for i, states in enumerate(known)
+        ]
+    return tables
+
+
+def every_move(
+    model: ESWM, banks: Sequence[MemoryBank], also: Sequence[Collection[int]] | None = None, chunk: int = 8
+) -> Iterator[tuple[list[list[int]], EncodedBank, torch.Tensor]]:
+    """Ask for the end of every move from every known state; arguments as for `imagine_tables`.
+
+    Yields:
+        For each chunk of b banks: the K states known of each, the encoded banks, and (b, 6 K, 3) int queries, the
+        six moves of a state side by side; those beyond 6 K of a smaller bank are to be ignored.
+    """
     also = also or [()] * len(banks)
     device = next(model.parameters()).device
     for first in range(0, len(banks), chunk):
@@ -104,54 +141,107 @@ def imagine_tables(
             query[i, : len(states), :, 0] = np.array(states)[:, None]
         query[..., 1] = np.arange(N_ACTIONS)
         query[..., END] = MASKED
-        encoded = model.encode(torch.from_numpy(memories).to(device))
-        asked = torch.from_numpy(query).to(device).flatten(1, 2)
-        p = model.imagine(encoded, asked[..., 0], asked[..., 1])
-        entropy = torch.special.entr(p).sum(-1)
-        probability, end = p.max(-1)
-        end = torch.where(end == p.shape[-1] - 1, UNKNOWN, end)
-        parts = [t.unflatten(1, (-1, N_ACTIONS)).cpu().numpy() for t in (end, probability, entropy)]
-        tables += [
-            TransitionTable(np.array(states, np.int64), *(part[i, : len(states)] for part in parts))
-            for i, states in enumerate(known)
-        ]
-    return tables
+        yield (
+            known,
+            model.encode(torch.from_numpy(memories).to(device)),
+            torch.from_numpy(query).to(device).flatten(1, 2),
+        )
 
 
-def dijkstra(table: TransitionTable, start: int, goal: int, horizon: int | None = None) -> Plan:
-    """Find the shortest plan and, among the shortest, the most probable.
+def search(
+    table: TransitionTable,
+    start: int,
+    goal: int,
+    horizon: int | None = None,
+    cost: str = "steps",
+    distance: Mapping[int, float] | None = None,
+) -> Plan:
+    """Find the best plan: Dijkstra's algorithm, or A* where there is an estimate of the distances to the goal.
 
     Args:
         table: the transitions to plan with.
         start, goal: states.
         horizon: longest plan; None: as many moves as there are states.
+        cost: "steps": the shortest plan and, among the shortest, the most probable; "uncertainty": the most
+            probable, each move costing -log p and, since certain moves should not be free, a little more.
+        distance: A*'s heuristic, from each state to the goal in the unit of the cost; none is Dijkstra's. A state
+            that it lacks counts as cut off. The plan is the best for sure only if it never overestimates.
 
     Returns:
         The plan; `plan.found` is False if there is none within the horizon.
+
+    Raises:
+        ValueError: if the cost is neither "steps" nor "uncertainty".
     """
+    if cost not in COSTS:
+        raise ValueError(f"cost must be one of {COSTS}, got {cost!r}")
     row = {int(state): i for i, state in enumerate(table.states)}
     horizon = len(row) if horizon is None else horizon
     surprise = -np.log(np.maximum(table.probability, 1e-12))
-    best: dict[int, tuple[int, float]] = {start: (0, 0.0)}
+    price = np.ones_like(surprise) if cost == "steps" else surprise + CERTAIN_MOVE
+
+    def ahead(state: int) -> float:
+        return 0.0 if distance is None else distance.get(state, math.inf)
+
+    # Equal sums of cost and estimate: the one that is further on, then the more probable one, goes first.
+    best: dict[int, tuple[float, float]] = {start: (0.0, 0.0)}
     parent: dict[int, tuple[int, int]] = {}
-    frontier: list[tuple[int, float, int]] = [(0, 0.0, start)]
+    frontier: list[tuple[float, float, float, int, int]] = [(ahead(start), ahead(start), 0.0, 0, start)]
     done: set[int] = set()
     while frontier:
-        cost, unlikely, state = heapq.heappop(frontier)
+        _, _, unlikely, steps, state = heapq.heappop(frontier)
         if state == goal:
-            states, actions = [goal], []
-            while state != start:
-                state, action = parent[state]
-                states.append(state)
-                actions.append(action)
-            return Plan(tuple(states[::-1]), tuple(actions[::-1]), math.exp(-unlikely), len(done))
-        if state in done or cost >= horizon or state not in row:
+            return _trace(parent, start, goal, math.exp(-unlikely), len(done))
+        if state in done or steps >= horizon or state not in row:
             continue
         done.add(state)
         for action in range(N_ACTIONS):
             end = int(table.end[row[state], action])
-            reached = cost + 1, unlikely + float(surprise[row[state], action])
-            if end != UNKNOWN and end != state and reached < best.get(end, (horizon + 1, 0.0)):
+            reached = (
+                best[state][0] + float(price[row[state], action]),
+                best[state][1] + float(surprise[row[state], action]),
+            )
+            if end != UNKNOWN and end != state and end not in done and reached < best.get(end, (math.inf, 0.0)):
                 best[end], parent[end] = reached, (state, action)
-                heapq.heappush(frontier, (*reached, end))
+                heapq.heappush(frontier, (reached[0] + ahead(end), ahead(end), reached[1], steps + 1, end))
     return Plan(expanded=len(done))
+
+
+def follow(
+    table: TransitionTable, start: int, goal: int, distance: Mapping[int, float], horizon: int | None = None
+) -> Plan:
+    """The greedy policy: go each time to the end state that is least far from the goal.
+
+    Args:
+        table, start, goal, horizon: as for `search`.
+        distance: from each state to the goal; a state that it lacks counts as cut off.
+
+    Returns:
+        The plan; `plan.found` is False if the policy gets stuck or comes back to where it has been.
+    """
+    parent: dict[int, tuple[int, int]] = {}
+    state, probability = start, 1.0
+    horizon = len(table.states) if horizon is None else horizon
+    while state != goal:
+        row = table.row(state)
+        ends = [] if row is None or len(parent) >= horizon else table.end[row].tolist()
+        moves = [
+            (distance.get(end, math.inf), -table.probability[row, action], action)
+            for action, end in enumerate(ends)
+            if end not in (UNKNOWN, state)
+        ]
+        far, unlikely, action = min(moves, default=(math.inf, 0.0, 0))
+        if math.isinf(far) or ends[action] in parent or ends[action] == start:
+            return Plan(expanded=len(parent))
+        parent[ends[action]] = state, action
+        state, probability = ends[action], probability * float(-unlikely)
+    return _trace(parent, start, goal, probability, len(parent))
+
+
+def _trace(parent: Mapping[int, tuple[int, int]], start: int, goal: int, probability: float, expanded: int) -> Plan:
+    states, actions = [goal], []
+    while states[-1] != start:
+        state, action = parent[states[-1]]
+        states.append(state)
+        actions.append(action)
+    return Plan(tuple(states[::-1]), tuple(actions[::-1]), probability, expanded)

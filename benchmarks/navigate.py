@@ -1,31 +1,49 @@
-"""Navigation with minimal spanning memory banks in rooms never seen (paper: section "Navigating with Minimal
-Spanning Episodic Memories").
+"""Navigation with minimal spanning memory banks in rooms never seen (paper: sections "Navigating with Minimal
+Spanning Episodic Memories" and "Planning by Guided Imagination").
 
 Every method walks from the same starts to the same goals in the same rooms:
   random            a random walk: the floor
   memory-graph      Dijkstra over the bank's own transitions and their reverses
   path-integration  knows the lattice: the ceiling
+  epn               walked the room for 200 steps before, and remembers them
   eswm-dijkstra     the paper's: every transition imagined, the plan carried out open loop
+  eswm-astar        the same, A* guided by distances in the latent space
+  eswm-greedy       the same, straight down those distances
+  eswm-uncertainty  the same with Dijkstra, a move costing -log p: what the model is sure of comes first
   eswm              the agent: what the bank holds is fact, the rest imagined, a new plan where reality differs
+
+`eswm-astar-euclidean` only plans: A* guided by straight distances in the latent space. A detour is a way that a wall
+makes longer. `latent_r2` is of latent distances against shortest paths.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import gymnasium as gym
-from report import Row, mean, parser, print_table, rate, write_json
+import numpy as np
+from episodes import Episode, Setup, run
+from report import Row, mean, parser, print_table, rate, ratio, write_json
+from significance import Test, compare, print_tests, welch
 from tqdm import tqdm
 
-import eswm_gym  # noqa: F401  registers the environments
-from eswm_gym.agents import Agent, ESWMAgent
-from eswm_gym.agents.baselines import MemoryGraphAgent, PathIntegrationAgent, RandomAgent
+from eswm_gym.agents import Agent, ESWMAgent, latent_maps, search
+from eswm_gym.agents.base import state_of
+from eswm_gym.agents.baselines import EPNAgent, MemoryGraphAgent, PathIntegrationAgent, RandomAgent
 
-# Setting, environment; the paper's figures are for 19 locations.
+# Setting, environment.
 SETTINGS = {"random-wall-19": "ESWM-RandomWall19-v0", "random-wall-37": "ESWM-RandomWall-v0"}
-PAPER = {("random-wall-19", "success_rate"): 0.968, ("random-wall-19", "path_optimality"): 0.992}
-TOGETHER = 200  # episodes that share the passes of the model
+# EPN's figures follow from "outperforming EPN by 18% and 21%".
+PAPER = {
+    ("random-wall-19", "eswm-dijkstra", "success_rate"): 0.968,
+    ("random-wall-19", "eswm-dijkstra", "path_optimality"): 0.992,
+    ("random-wall-19", "epn", "success_rate"): 0.82,
+    ("random-wall-19", "epn", "path_optimality"): 0.82,
+    ("random-wall-37", "eswm-greedy", "detour_success_rate"): 0.70,
+    ("random-wall-37", "eswm-astar", "expansions_saved"): 0.57,
+    ("random-wall-37", "eswm", "latent_r2"): 0.89,
+}
 
 
 class OpenLoop(ESWMAgent):
@@ -34,78 +52,92 @@ class OpenLoop(ESWMAgent):
     def __init__(self, model, **options) -> None:
         super().__init__(model, **{**options, "trust_memory": False})
 
-    def spawn(self, seed: int | None = None) -> OpenLoop:
-        return OpenLoop(self.model, seed=seed)
-
     def reset(self, obs, info) -> None:
         super().reset(obs, info)
-        self._planned = False
+        self.actions: list[int] | None = None
+
+    @staticmethod
+    def prepare(agents, observations, infos=None) -> None:
+        new = [
+            (a, state_of(obs["state"]), obs) for a, obs in zip(agents, observations, strict=True) if a.actions is None
+        ]
+        if new:
+            ESWMAgent._imagine([agent for agent, *_ in new], [state for _, state, _ in new])
+        guided = [agent for agent, *_ in new if agent.options["algorithm"] != "dijkstra"]
+        for agent, latent in zip(guided, latent_maps(agents[0].model, [agent.memory for agent in guided]), strict=True):
+            agent._latent = latent
+        for agent, state, obs in new:
+            agent.actions = list(agent.plan(state, state_of(obs["goal"])).actions)
 
     def act(self, obs, info) -> int:
-        if not self._planned:
-            self._planned = True
-            action = super().act(obs, info)
-            self._left = [step for step, _ in self._ahead]
-            self._ahead = []
-            if not self._left:
-                self._left = [action]
-        return self._left.pop(0) if self._left else -1
+        return self.actions.pop(0) if self.actions else -1
 
     def observe(self, obs, action, next_obs, info) -> None:
         return None
 
 
-class Episode:
-    """One episode of one method."""
-
-    def __init__(self, env_id: str, agent: Agent, seed: int) -> None:
-        self.env, self.agent = gym.make(env_id), agent
-        self.obs, self.info = self.env.reset(seed=seed)
-        self.shortest, self.steps = self.info["shortest_path_length"], 0
-        self.done = self.success = False
-        agent.reset(self.obs, self.info)
-
-    def step(self) -> None:
-        action = self.agent.act(self.obs, self.info)
-        if action < 0:  # an open-loop plan has run out
-            self.done = True
-            return
-        obs, _, terminated, truncated, info = self.env.step(action)
-        self.agent.observe(self.obs, action, obs, info)
-        self.obs, self.info = obs, info
-        self.steps += 1
-        self.success, self.done = terminated, terminated or truncated
-
-
-def run(env_id: str, agent: Agent, seeds: Sequence[int]) -> list[Episode]:
-    """Run an episode for each seed, in step, so that agents with a model share its passes."""
-    finished = []
-    for first in range(0, len(seeds), TOGETHER):
-        batch = [Episode(env_id, agent.spawn(seed), seed) for seed in seeds[first : first + TOGETHER]]
-        running = batch
-        while running:
-            agent.prepare([episode.agent for episode in running], [episode.obs for episode in running])
-            for episode in running:
-                episode.step()
-            running = [episode for episode in running if not episode.done]
-        finished += batch
-    return finished
-
-
 def rows_of(setting: str, method: str, episodes: list[Episode], seed: int) -> list[Row]:
     """Success and path optimality (shortest over actual length, of the successful), in all and by path length."""
-    paper = PAPER if method == "eswm-dijkstra" else {}
     lengths = sorted({episode.shortest for episode in episodes})
     rows = []
     for name, some in [("", episodes)] + [
         (f"/length-{length}", [e for e in episodes if e.shortest == length]) for length in lengths
     ]:
-        figure = None if name else paper.get((setting, "success_rate"))
+        figure = PAPER.get((setting, method, f"success_rate{name}"))
         rows.append(rate(setting, method, f"success_rate{name}", [e.success for e in some], figure))
-        arrived = [e.shortest / e.steps for e in some if e.success]
+        arrived = optimality(some)
         if arrived:
-            figure = None if name else paper.get((setting, "path_optimality"))
+            figure = PAPER.get((setting, method, f"path_optimality{name}"))
             rows.append(mean(setting, method, f"path_optimality{name}", arrived, seed, figure))
+    detours = [e.success for e in episodes if e.shortest > e.straight]
+    if detours:
+        figure = PAPER.get((setting, method, "detour_success_rate"))
+        rows.append(rate(setting, method, "detour_success_rate", detours, figure))
+    return rows
+
+
+def optimality(episodes: Sequence[Episode]) -> list[float]:
+    """Shortest over actual length of the successful."""
+    return [episode.shortest / episode.steps for episode in episodes if episode.success]
+
+
+def guided_rows(setting: str, episodes: list[Episode], seed: int) -> list[Row]:
+    """What the latent map is worth: states expanded, and how it fits the shortest paths.
+
+    Args:
+        setting: name in the table.
+        episodes: finished ones of `eswm-astar`, whose agents hold the banks and the maps.
+        seed: of the intervals.
+    """
+    expanded: dict[str, list[int]] = {"eswm-dijkstra": [], "eswm-astar": [], "eswm-astar-euclidean": []}
+    euclidean_optimality, latent, true = [], [], []
+    for episode in episodes:
+        planner: ESWMAgent = episode.agent  # type: ignore[assignment]
+        where, room = planner.latent_map(), episode.env.unwrapped.room
+        start, goal = (int(room.states[i]) for i in (episode.path[0], episode.env.unwrapped.goal))
+        straight = where.distances_to(goal, where.euclidean())
+        plans = {
+            "eswm-dijkstra": planner.plan(start, goal, "dijkstra"),
+            "eswm-astar": planner.plan(start, goal, "astar"),
+            "eswm-astar-euclidean": search(planner.imagined(start), start, goal, distance=straight),
+        }
+        for method, plan in plans.items():
+            expanded[method].append(plan.expanded)
+        if plans["eswm-astar-euclidean"].found:
+            euclidean_optimality.append(episode.shortest / len(plans["eswm-astar-euclidean"]))
+        distance = where.distances_to(goal, where.geodesic(planner.model.latent_radius))[start]
+        if np.isfinite(distance):
+            latent.append(distance)
+            true.append(episode.shortest)
+    rows = [mean(setting, method, "states_expanded", counts, seed) for method, counts in expanded.items()]
+    for method in ("eswm-astar", "eswm-astar-euclidean"):
+        kept = ratio(setting, method, "expansions_saved", expanded[method], expanded["eswm-dijkstra"], seed)
+        low, high = kept.ci95  # type: ignore[misc]
+        figure = PAPER.get((setting, method, "expansions_saved"))
+        rows.append(replace(kept, value=1 - kept.value, ci95=(1 - high, 1 - low), paper=figure))
+    rows.append(mean(setting, "eswm-astar-euclidean", "planned_optimality", euclidean_optimality, seed))
+    r2 = float(np.corrcoef(latent, true)[0, 1] ** 2)
+    rows.append(Row(setting, "eswm", "latent_r2", r2, n=len(true), paper=PAPER.get((setting, "eswm", "latent_r2"))))
     return rows
 
 
@@ -143,24 +175,43 @@ def main(argv: list[str] | None = None) -> list[Row]:
     args = options.parse_args(argv)
     per_setting = 20 if args.quick else max(1, args.episodes // len(SETTINGS))
     eswm = ESWMAgent.from_pretrained(args.model, args.device)
+    epn = EPNAgent.from_pretrained(device=args.device)
     methods: dict[str, Agent] = {
         "random": RandomAgent(),
         "memory-graph": MemoryGraphAgent(),
         "path-integration": PathIntegrationAgent(),
+        "epn": epn,
         "eswm-dijkstra": OpenLoop(eswm.model),
+        "eswm-astar": OpenLoop(eswm.model, algorithm="astar"),
+        "eswm-greedy": OpenLoop(eswm.model, algorithm="greedy"),
+        "eswm-uncertainty": OpenLoop(eswm.model, cost="uncertainty"),
         "eswm": eswm,
     }
     seeds = range(args.seed * 10**6, args.seed * 10**6 + per_setting)
     rows: list[Row] = []
+    tests: list[Test] = []
     with tqdm(total=len(SETTINGS) * len(methods), disable=None, unit="method") as bar:
         for setting, env_id in SETTINGS.items():
+            setups = [Setup(env_id, seed) for seed in seeds]
+            found: dict[str, list[Episode]] = {}
             for method, agent in methods.items():
                 bar.set_postfix_str(f"{setting} {method}")
-                rows += rows_of(setting, method, run(env_id, agent, seeds), args.seed)
+                memories = None
+                if method == "epn":
+                    memories = epn.fill_memories([e.env.unwrapped.room for e in found["random"]], seed=args.seed)
+                found[method] = run(setups, agent, memories)
+                rows += rows_of(setting, method, found[method], args.seed)
                 bar.update()
+            rows += guided_rows(setting, found["eswm-astar"], args.seed)
+            success = {method: [float(e.success) for e in episodes] for method, episodes in found.items()}
+            tests += compare(setting, "success_rate", success, "eswm")
+            for method in ("eswm-dijkstra", "eswm"):
+                ours, theirs = optimality(found[method]), optimality(found["epn"])
+                tests.append(welch(setting, "path_optimality", method, ours, "epn", theirs, "greater"))
     print_table(row for row in rows if args.by_length or "/" not in row.metric)
+    print_tests(tests)
     if args.json:
-        write_json(args.json, "navigate", args.seed, rows)
+        write_json(args.json, "navigate", args.seed, rows, tests)
     if args.plot:
         plot(rows, args.plot)
     return rows

@@ -1,4 +1,9 @@
-"""What every benchmark shares: its options, its table with the paper's figures, its JSON, its intervals."""
+"""What every benchmark shares: its options, its table with the paper's figures, its JSON, its intervals.
+
+As a command, one HTML page of the JSON files that benchmarks wrote:
+
+    python benchmarks/report.py navigate.json explore.json --out report.html  (needs matplotlib)
+"""
 
 from __future__ import annotations
 
@@ -10,8 +15,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from significance import Test
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,24 @@ def mean(
     return Row(setting, method, metric, float(np.mean(values)), bootstrap(values, seed), len(values), paper)
 
 
+def ratio(
+    setting: str,
+    method: str,
+    metric: str,
+    values: Sequence[float],
+    others: Sequence[float],
+    seed: int = 0,
+    paper: float | None = None,
+) -> Row:
+    """The mean of values over the mean of others, pair by pair of the same rooms, with a bootstrap interval."""
+    pairs = np.stack([values, others]).astype(float)
+    drawn = np.random.default_rng(seed).integers(pairs.shape[1], size=(1000, pairs.shape[1]))
+    top, bottom = pairs[:, drawn].mean(2)
+    low, high = np.percentile(top / bottom, [2.5, 97.5])
+    value = float(pairs[0].mean() / pairs[1].mean())
+    return Row(setting, method, metric, value, (float(low), float(high)), pairs.shape[1], paper)
+
+
 def wilson(k: int, n: int, z: float = 1.959964) -> tuple[float, float]:
     """Wilson's score interval of k successes in n trials."""
     share, spread = k / n, z / n * math.sqrt(k * (n - k) / n + z * z / 4)
@@ -77,20 +104,24 @@ def print_table(rows: Iterable[Row]) -> None:
     """Print the rows, the paper's figures beside ours."""
     cells = [("setting", "method", "metric", "value", "95 % interval", "n", "paper")]
     for row in rows:
-        interval = "" if row.ci95 is None else f"{_number(row.ci95[0])} to {_number(row.ci95[1])}"
-        paper = "" if row.paper is None else _number(row.paper)
-        cells.append((row.setting, row.method, row.metric, _number(row.value), interval, str(row.n), paper))
+        interval = "" if row.ci95 is None else f"{number(row.ci95[0])} to {number(row.ci95[1])}"
+        paper = "" if row.paper is None else number(row.paper)
+        cells.append((row.setting, row.method, row.metric, number(row.value), interval, str(row.n), paper))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if abs(value) >= 10 else f"{value:.4f}"
+def number(value: float) -> str:
+    """A figure as tables show it: about four digits."""
+    if math.isnan(value):
+        return "not available"
+    decimals = 4 if abs(value) < 10 else 2 if abs(value) < 100 else 1 if abs(value) < 1000 else 0
+    return f"{value:,.{decimals}f}"
 
 
-def write_json(path: Path, benchmark: str, seed: int, rows: Iterable[Row]) -> None:
-    """Write the rows with the versions that made them."""
+def write_json(path: Path, benchmark: str, seed: int, rows: Iterable[Row], tests: Iterable[Test] = ()) -> None:
+    """Write the rows, and tests where there are any, with the versions that made them."""
     names = ("eswm-gym", "torch", "numpy", "gymnasium")
     versions = {name.replace("-", "_"): version(name) for name in names} | {"python": platform.python_version()}
     report = {
@@ -99,4 +130,25 @@ def write_json(path: Path, benchmark: str, seed: int, rows: Iterable[Row]) -> No
         "versions": versions,
         "rows": [asdict(row) for row in rows],
     }
+    if found := [asdict(test) for test in tests]:
+        report["tests"] = found
     path.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def main(argv: list[str] | None = None) -> None:
+    from page import load, page  # which itself needs this file
+
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("files", type=Path, nargs="+", metavar="FILE.json", help="what --json of a benchmark wrote")
+    options.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="default: report.html")
+    args = options.parse_args(argv)
+    try:
+        reports = [load(path) for path in args.files]
+    except ValueError as error:
+        options.error(str(error))
+    args.out.write_text(page(reports), encoding="utf-8")
+    print(args.out)
+
+
+if __name__ == "__main__":
+    main()

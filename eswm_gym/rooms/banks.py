@@ -146,7 +146,9 @@ def add_transitions(
     return _shuffle(rng, rooms, np.hstack([banks.source, source]), np.hstack([banks.action, action]))
 
 
-def walk_banks(rng: np.random.Generator, rooms: RoomBatch, steps: np.ndarray, curiosity: float = 0.8) -> BankBatch:
+def walk_banks(
+    rng: np.random.Generator, rooms: RoomBatch, steps: np.ndarray, curiosity: float = 0.8, orderly: float = 0.0
+) -> BankBatch:
     """Draw banks from walks, each transition kept once; what the walk did not touch becomes unobserved.
 
     Args:
@@ -154,6 +156,8 @@ def walk_banks(rng: np.random.Generator, rooms: RoomBatch, steps: np.ndarray, cu
         rooms: B rooms; their own unobserved regions are ignored.
         steps: (B,) int, length of each walk.
         curiosity: probability of preferring a move that was not tried at this location yet.
+        orderly: share of the walks that explore as a good explorer does: to the neighbour not visited yet that is
+            most hemmed in by the rim and by visited ones. They zig-zag, so that neighbours may be long walks apart.
     """
     lattice = rooms.lattice
     n, n_locations = rooms.states.shape
@@ -163,12 +167,19 @@ def walk_banks(rng: np.random.Generator, rooms: RoomBatch, steps: np.ndarray, cu
     tried = np.zeros((n, n_locations, N_ACTIONS), bool)
     observed = np.zeros((n, n_locations + 1), bool)
     observed[batch, here] = True
+    visited = np.zeros((n, n_locations + 1), bool)  # the last column stands for all that is off the lattice
+    in_order = rng.random(n) < orderly
     for step in range(steps.max(initial=0)):
         walking = step < steps
         score = rng.random((n, N_ACTIONS), dtype=np.float32)
         score += ~tried[batch, here] * (rng.random((n, 1)) < curiosity)
         # A user's explorer reads the action mask, so moves off the lattice are rare.
         score += (lattice.on_lattice[here] | (rng.random((n, 1)) < 0.1)) * np.float32(2)
+        visited[batch, here] = True
+        there = lattice.neighbors[here]
+        hemmed_in = (visited[batch[:, None, None], lattice.neighbors[there]] | (lattice.neighbors[there] < 0)).sum(2)
+        fresh = ~visited[batch[:, None], there] & ~tried[batch, here] & lattice.on_lattice[here]
+        score += (in_order[:, None] & fresh) * (4 + hemmed_in).astype(np.float32)
         action = score.argmax(1)
         tried[batch[walking], here[walking], action[walking]] = True
         observed[batch[walking], lattice.neighbors[here, action][walking]] = True

@@ -70,7 +70,7 @@ class Source:
         """Draw n rooms with a bank each."""
         rooms = generate_rooms(rng, n, self.rooms)
         if self.bank == "walk":
-            return walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n))
+            return walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n), orderly=0.5)
         banks = spanning_banks(rng, rooms)
         if self.bank == "dense":
             banks = add_transitions(rng, banks, rng.integers(self.capacity - (banks.source >= 0).sum(1) + 1))

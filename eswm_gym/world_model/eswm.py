@@ -95,6 +95,7 @@ class ESWM(nn.Module, ABC):
 
     config: ModelConfig
     codec: IntegerCodec
+    latent_radius: float | None = None  # how near states are neighbours in the latent space; from the model's JSON
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -111,6 +112,10 @@ class ESWM(nn.Module, ABC):
     @abstractmethod
     def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
         """Answer (B, Q, 3) queries from encoded banks."""
+
+    @abstractmethod
+    def activations(self, bank: EncodedBank, query: Tensor) -> Tensor:
+        """(depth, B, Q, dim) how each block in turn leaves the tokens of (B, Q, 3) queries (paper: "ISOMAP")."""
 
     def check_length(self, memories: Tensor) -> None:
         """Refuse (B, N, 3) banks that are longer than any the model was trained on."""

@@ -47,15 +47,22 @@ def _agent_mixture(radius: int) -> tuple[Source, ...]:
         Source(paper, "minimal", share=0.6),
         Source(any_region, "minimal", share=0.1),
         Source(paper, "dense", share=0.15),
-        Source(paper, "walk", share=0.15),
+        Source(paper, "walk", share=0.3),
     )
 
+
+# An exploring agent names the places around the room too, walls and what lies off the lattice, and asks how they
+# lie to each other: rooms without a rim or a wall in sight, larger than any room by one ring.
+_SURROUNDINGS = (
+    Source(RoomConfig.open_arena(4, states=_STATES, hidden=1.0), "minimal", share=0.3),
+    Source(RoomConfig.open_arena(3, states=_STATES, hidden=1.0), "minimal", share=0.1),
+)
 
 PRESETS = {
     # The shipped agent's model.
     "random-wall": Preset(
         model=TransformerConfig(n_states=64, dim=128, layers=2, loops=7, heads=4, state_embeddings=False),
-        sources=_agent_mixture(3) + _agent_mixture(2),
+        sources=_agent_mixture(3) + _agent_mixture(2) + _SURROUNDINGS,
         settings=_RANDOM_WALL,
     ),
     # A small problem that learns in a minute: for trying things out, and for the tests.

@@ -44,7 +44,17 @@ def load_pretrained(name: str, device: str = "cpu") -> ESWM:
 
 def model_info(name: str) -> dict[str, Any]:
     """The JSON of a model that comes with the package: its config, training and held-out figures."""
-    return _read_json(WEIGHTS / f"{name}.json")
+    return read_info(WEIGHTS / f"{name}.json")
+
+
+def read_info(path: str | Path) -> dict[str, Any]:
+    """The JSON beside saved weights.
+
+    Raises:
+        FileNotFoundError: if it is missing.
+        CheckpointError: if it is damaged.
+    """
+    return _read_json(_files(path)[1])
 
 
 def load_model(path: str | Path, device: str = "cpu") -> ESWM:
@@ -71,6 +81,7 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
         model.load_state_dict(load_file(weights))
     except (SafetensorError, RuntimeError) as error:
         raise CheckpointError(f"{weights} does not fit its JSON: {error}") from error
+    model.latent_radius = info.get("latent_radius")
     return model.eval().requires_grad_(False).to(device)
 
 
@@ -97,6 +108,7 @@ def save_model(model: ESWM, path: str | Path, **info: Any) -> None:
         "architecture": architecture,
         "config": model.config.to_dict(),
         "sha256": _sha256(temporary),
+        **({} if model.latent_radius is None else {"latent_radius": model.latent_radius}),
         **info,
     }
     temporary_json = description.with_suffix(".json.tmp")

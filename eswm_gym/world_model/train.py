@@ -25,7 +25,7 @@ from tqdm import tqdm
 from eswm_gym.world_model.data import ProblemStream
 from eswm_gym.world_model.evaluate import evaluate
 from eswm_gym.world_model.presets import PRESETS, Preset
-from eswm_gym.world_model.pretrained import save_model
+from eswm_gym.world_model.pretrained import load_model, read_info, save_model
 from eswm_gym.world_model.transformer import Transformer
 
 WARM_UP_STEPS = 50
@@ -72,6 +72,7 @@ class Run:
         self.name, self.fabric, self.out, self.seed = name, fabric, out, seed
         self.preset: Preset = PRESETS[name]
         self.step, self.seconds = 0, 0.0
+        self.origin: dict[str, Any] | None = None  # how the weights that it started from were trained
         torch.manual_seed(seed)
         self.model = Transformer(self.preset.model)
         optimizers = make_optimizers(self.model, self.preset.lr)
@@ -93,6 +94,7 @@ class Run:
                 "seed": self.seed,
                 "step": self.step,
                 "seconds": self.seconds,
+                "origin": self.origin,
                 "model": self.model.state_dict(),
                 "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             }
@@ -118,7 +120,19 @@ class Run:
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
-        self.step, self.seconds = state["step"], state["seconds"]
+        self.step, self.seconds, self.origin = state["step"], state["seconds"], state["origin"]
+
+    def start_from(self, path: Path) -> None:
+        """Start from the weights of a saved model in place of random ones.
+
+        Raises:
+            ValueError: if the model has another shape than the preset's.
+        """
+        model = load_model(path)
+        if model.config != self.preset.model:
+            raise ValueError(f"{path} is a model with {model.config}, preset {self.name!r} has {self.preset.model}")
+        self.model.load_state_dict(model.state_dict())
+        self.origin = read_info(path)["training"]
 
     def train(
         self, steps: int | None = None, minutes: float = 60.0, workers: int = 0, report_every: float = 60.0
@@ -213,7 +227,7 @@ class Run:
                 "hours": round(self.seconds / 3600, 3),
                 "pairs": self.step * self.preset.rooms * self.preset.queries * self.fabric.world_size,
                 "torch": torch.__version__,
-            }
+            } | ({} if self.origin is None else {"started_from": self.origin})
             save_model(self.model, self.out / self.name, training=training, metrics=metrics)
             for setting, found in metrics.items():
                 for key, value in found.items():
@@ -252,7 +266,9 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     budget = parser.add_mutually_exclusive_group()
     budget.add_argument("--minutes", type=float, default=60.0, help="train for so long in all (default 60)")
     budget.add_argument("--steps", type=int, help="or for so many steps in all")
-    parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in --out")
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument("--resume", action="store_true", help="continue from the checkpoint in --out")
+    begin.add_argument("--start-from", type=Path, metavar="FILE", help="start from a saved model's weights")
     parser.add_argument("--out", type=Path, help="folder (default runs/NAME)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--precision", default="bf16-mixed", help="of Lightning Fabric, such as 32-true")
@@ -279,6 +295,8 @@ def main(argv: list[str] | None = None) -> None:
     run = Run(args.name, fabric, out, args.seed, compiled=not args.no_compile)
     if args.resume:
         run.resume()
+    elif args.start_from:
+        run.start_from(args.start_from)
     workers = args.workers
     if workers is None:
         workers = 0 if fabric.device.type == "cpu" else max(1, (os.cpu_count() or 2) - 2)

@@ -8,6 +8,7 @@ points at states of the bank (`pointer`), and blocks that are applied several ti
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -176,26 +177,45 @@ class Transformer(ESWM):
 
     def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
         if self.config.query_attention == "joint":
-            return self._predict_joint(bank.memories, query)
-        keys_values, memory = bank.cache
+            batch, n_queries = query.shape[:2]
+            memories, sequence = self._sequences(bank.memories, query)
+            *_, x = self._joint_layers(sequence)
+            x = self.norm(x)
+            prediction = self._read_out(x[:, -1:], x[:, :-1], memories)
+            return Prediction(*(prediction.head(i).view(batch, n_queries, -1) for i in range(3)))
+        *_, x = self._cross_layers(bank, query)
+        return self._read_out(self.norm(x), bank.cache[1], bank.memories)
+
+    def activations(self, bank: EncodedBank, query: Tensor) -> Tensor:
+        if self.config.query_attention == "joint":
+            _, sequence = self._sequences(bank.memories, query)
+            return torch.stack([x[:, -1].view(*query.shape[:2], -1) for x in self._joint_layers(sequence)])
+        return torch.stack(list(self._cross_layers(bank, query)))
+
+    def _cross_layers(self, bank: EncodedBank, query: Tensor) -> Iterator[Tensor]:
+        """The query tokens (B, Q, dim) after each block."""
         x = self.embed(query)
         mask, related = self._context(query, bank.memories, x.dtype)
-        for block, kv in zip(self.depth, keys_values, strict=True):
+        for block, kv in zip(self.depth, bank.cache[0], strict=True):
             x = block(x, kv, mask, related)
-        return self._read_out(self.norm(x), memory, bank.memories)
+            yield x
 
-    def _predict_joint(self, memories: Tensor, query: Tensor) -> Prediction:
-        """The paper's attention: each query forms one sequence with the bank, and every token reads every token."""
-        batch, n_queries = query.shape[:2]
-        memories = memories.repeat_interleave(n_queries, 0)
-        sequence = torch.cat([memories, query.flatten(0, 1)[:, None]], 1)
+    def _sequences(self, memories: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
+        """The paper's attention: each query forms one sequence with the bank, and every token reads every token.
+
+        Returns:
+            (B * Q, N, 3) the bank of each sequence, and (B * Q, N + 1, 3) the sequences, the query last.
+        """
+        memories = memories.repeat_interleave(query.shape[1], 0)
+        return memories, torch.cat([memories, query.flatten(0, 1)[:, None]], 1)
+
+    def _joint_layers(self, sequence: Tensor) -> Iterator[Tensor]:
+        """All tokens (B * Q, N + 1, dim) after each block."""
         x = self.embed(sequence)
         mask, related = self._context(sequence, sequence, x.dtype)
         for block in self.depth:
             x = block(x, block.keys_values(x), mask, related)
-        x = self.norm(x)
-        prediction = self._read_out(x[:, -1:], x[:, :-1], memories)
-        return Prediction(*(prediction.head(i).view(batch, n_queries, -1) for i in range(3)))
+            yield x
 
     def _read_out(self, x: Tensor, memory: Tensor, memories: Tensor) -> Prediction:
         """Logits from query tokens x (B, Q, dim), memory tokens (B, N, dim) and the bank (B, N, 3)."""

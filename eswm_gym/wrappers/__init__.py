@@ -1,5 +1,9 @@
-"""Wrappers that hand agents what they need through the observation."""
+"""Wrappers that hand agents what they need through the observation, or change what an episode is."""
 
+from eswm_gym.wrappers.episodic_memory import EpisodicMemory
+from eswm_gym.wrappers.fixed_room import FixedRoom
+from eswm_gym.wrappers.history import History
+from eswm_gym.wrappers.many_goals import ManyGoals
 from eswm_gym.wrappers.memory_bank_observation import MemoryBankObservation
 
-__all__ = ["MemoryBankObservation"]
+__all__ = ["EpisodicMemory", "FixedRoom", "History", "ManyGoals", "MemoryBankObservation"]

@@ -48,6 +48,12 @@ class TrueModel(ESWM):
         logits = nn.functional.one_hot(end, N_STATES + 1) * 20.0
         return Prediction(logits, torch.zeros(batch, n, 7), logits)
 
+    def activations(self, bank, query):
+        """The coordinates of the source, on a sphere so large that cosine distance orders as distance does."""
+        at = [[self.room.location_of(s) for s in row] for row in query[..., 0].tolist()]
+        xy = torch.from_numpy(self.room.lattice.xy[at])
+        return torch.cat([torch.full_like(xy[..., :1], 20), xy], -1)[None]
+
 
 class ReverseModel(TrueModel):
     """Knows any room a little: the moves in the bank and the way back, "I don't know" of all others."""
@@ -214,26 +220,180 @@ def test_without_trust_in_memory_it_believes_the_model(small):
     assert len(agent.plan(0, 2)) == 2
     agent.observe({"state": 0}, 0, {"state": 1}, {})
     assert len(agent.plan(0, 2)) == 2
-    agent.trust_memory = True
+    agent = ESWMAgent(TrueModel(small))
     agent.reset({"state": 0}, {"memory_bank": bank})
     assert agent.plan(0, 2).actions == (4,)
 
 
-def test_explores_where_the_model_does_not_know():
-    """The paper's rule by hand: an unknown outcome scores 1 - 0.2 H, an unsure one 0.1 H, a sure one nothing."""
-    agent = ESWMAgent(TrueModel(Room(1, range(7))), seed=0)
-    end = np.array([[1, 2, -1, -1, 3, 4]] + [[-1] * 6] * 5)
-    probability = np.array([[0.95, 0.8, 0.5, 0.9, 0.6, 0.81]] + [[1.0] * 6] * 5)
-    entropy = np.array([[0.1, 0.9, 1.5, 0.4, 1.2, 0.7]] + [[0.0] * 6] * 5)
-    agent._table = TransitionTable(np.arange(6), end, probability, entropy)
-    np.testing.assert_allclose(agent._curiosity(agent._table)[0], [-np.inf, 0.09, 0.7, 0.92, 0.12, -np.inf])
-    assert agent.explore(0) == 3
-    assert agent.explore(0, [0, 1, 2]) == 2
-    assert agent.explore(0, [0, 1, 4]) == 4
+def test_tells_what_it_forgot(small, caplog):
+    agent = ESWMAgent(TrueModel(small), seed=0)
+    agent.reset({"state": 0}, {"memory_bank": [(0, 0, 1), (1, 0, 2), (3, 0, 4), (4, 1, 1)]})
+    info = {}
+    with caplog.at_level("INFO", logger="eswm_gym"):
+        agent.observe({"state": 0}, 0, {"state": 0}, info)
+    assert sorted(info["forgotten"]) == [(0, 0, 1), (1, 0, 2), (4, 1, 1)]
+    assert sorted(agent.memory) == [(0, 0, 0), (3, 0, 4)]
+    assert "(4, 1, 1)" in caplog.text
+    agent.observe({"state": 3}, 0, {"state": 4}, info := {})
+    assert info == {}  # as expected
+
+
+def test_without_adapting_only_what_was_contradicted_goes(small):
+    agent = ESWMAgent(TrueModel(small), adapt=False, seed=0)
+    agent.reset({"state": 0}, {"memory_bank": [(0, 0, 1), (1, 0, 2)]})
+    agent.observe({"state": 0}, 0, {"state": 0}, info := {})
+    assert info["forgotten"] == [(0, 0, 1)]
+    assert sorted(agent.memory) == [(0, 0, 0), (1, 0, 2)]
+
+
+def test_a_goal_that_cannot_be_reached_from_here_is_not_forgotten(small):
+    agent = ESWMAgent(TrueModel(small), seed=0)
+    agent.reset({"state": 0, "goal": 1}, {"memory_bank": [(0, 0, 1), (1, 4, 4)]})
+    agent.observe({"state": 0, "goal": 1}, 0, {"state": 0, "goal": 1}, {})
+    assert sorted(agent.memory) == [(0, 0, 0), (1, 4, 4)]
+
+
+def test_another_state_than_remembered(small):
+    """A state where the agent expected another is no wall: what it remembers of the other one is outdated."""
+    agent = ESWMAgent(TrueModel(small), seed=0)
+    agent.reset({"state": 0}, {"memory_bank": [(0, 0, 1), (1, 0, 2), (5, 3, 4)]})
+    agent.observe({"state": 0}, 0, {"state": 30}, info := {})
+    assert sorted(info["forgotten"]) == [(0, 0, 1), (1, 0, 2)]
+    assert sorted(agent.memory) == [(0, 0, 30), (5, 3, 4)] and not agent.places.kind
+
+
+@pytest.fixture(scope="module")
+def pretrained():
+    return ESWMAgent.from_pretrained("random-wall")
+
+
+def test_what_lies_round_a_new_wall_keeps_its_place(pretrained):
+    """A spanning tree that hangs together by one location only, which turns into a wall.
+
+    The tree is a star of the seven locations of a small room. Without its centre no memory is left, and yet the
+    agent knows the way round.
+    """
+    room = Room(1, [3, 1, 4, 9, 5, 2, 6])  # 3 1 / 4 9 5 / 2 6
+    agent = pretrained.spawn(seed=0)
+    centre = 9
+    star = [(centre, action, room.next_state(centre, action)) for action in range(6)]
+    agent.reset({"state": 4}, {"memory_bank": star})
+    assert agent.plan(4, 5).states == (4, centre, 5)
+    agent.observe({"state": 4, "goal": 5}, 0, {"state": 4, "goal": 5}, info := {})
+    assert sorted(info["forgotten"]) == sorted(star)
+    assert list(agent.memory) == [(4, 0, 4)]
+    graph = true_graph(Room(1, room.states, walls=[3]))
+    plan = agent.plan(4, 5)
+    assert len(plan) == nx.shortest_path_length(graph, 4, 5) == 3 and nx.is_simple_path(graph, plan.states)
+    for action, state in zip(plan.actions, plan.states, strict=False):
+        assert room.next_state(state, action) in plan.states
+    # The wall is gone again: so is the detour.
+    agent.observe({"state": 4, "goal": 5}, 0, {"state": centre, "goal": 5}, info := {})
+    assert info["forgotten"] == [(4, 0, 4)]
+    assert agent.plan(4, 5).states == (4, centre, 5)
+
+
+def test_all_bumps_into_a_wall_that_vanished_are_forgotten(pretrained):
+    room = Room(1, [3, 1, 4, 9, 5, 2, 6], walls=[3])
+    agent = pretrained.spawn(seed=0)
+    ring = [(3, 0, 1), (1, 5, 5), (5, 4, 6), (6, 3, 2), (2, 2, 4)]
+    bumps = [(4, 0, 4), (5, 3, 5), (3, 5, 3)]
+    outside = [(3, 2, 3)]  # that one stays
+    assert all(room.next_state(s, a) == e for s, a, e in ring + bumps + outside)
+    agent.reset({"state": 4}, {"memory_bank": ring + bumps + outside})
+    assert len(agent.plan(4, 5)) == 3
+    agent.observe({"state": 4, "goal": 5}, 0, {"state": 9, "goal": 5}, info := {})
+    assert sorted(info["forgotten"]) == sorted(bumps)
+    assert sorted(agent.memory) == sorted([*ring, *outside, (4, 0, 9)])
+    assert agent.plan(4, 5).states == (4, 9, 5)
+
+
+@pytest.mark.parametrize("algorithm", ["dijkstra", "astar", "greedy"])
+def test_every_algorithm_finds_a_shortest_way_on_a_true_map(small, algorithm):
+    model = TrueModel(small)
+    model.latent_radius = 1.5
+    agent = ESWMAgent(model, algorithm=algorithm)
+    agent.reset({"state": 0}, {"memory_bank": small.memory_bank(np.random.default_rng(0))})
+    graph = true_graph(small)
+    for start, goal in ((0, 18), (7, 11), (2, 16), (5, 5)):
+        plan = agent.plan(start, goal)
+        assert len(plan) >= nx.shortest_path_length(graph, start, goal) and plan.states[-1] == goal
+        if algorithm != "greedy":
+            assert len(plan) == nx.shortest_path_length(graph, start, goal)
+    assert agent.plan(0, 18).expanded <= agent.plan(0, 18, "dijkstra").expanded
+
+
+def test_a_plan_by_uncertainty_prefers_what_the_model_is_sure_of(small):
+    """0 -> 2 directly at p = 0.5, or by way of 1 at p = 0.9 twice."""
+    agent = ESWMAgent(TrueModel(small))
+    agent.reset({"state": 0}, {})
+    end, probability = np.full((3, 6), -1), np.ones((3, 6))
+    end[0, 0], end[0, 1], end[1, 1] = 2, 1, 2
+    probability[0, 0], probability[0, 1], probability[1, 1] = 0.5, 0.9, 0.9
+    agent._table = TransitionTable(np.arange(3), end, probability, np.zeros((3, 6)))
+    assert agent.plan(0, 2).states == (0, 2)
+    plan = agent.plan(0, 2, cost="uncertainty")
+    assert plan.states == (0, 1, 2) and plan.probability == pytest.approx(0.81)
+
+
+@pytest.mark.parametrize("option", ["exploration", "algorithm", "cost"])
+def test_options_are_named_when_they_are_wrong(small, option):
+    with pytest.raises(ValueError, match=f"{option} must be one of .* got 'best'"):
+        ESWMAgent(TrueModel(small), **{option: "best"})
+    if option != "exploration":
+        with pytest.raises(ValueError, match=f"{option} must be one of .* got 'best'"):
+            ESWMAgent(TrueModel(small)).plan(0, 1, **{option: "best"})
+
+
+def explored(agent, env_id, seeds, steps):
+    """Locations visited in so many steps by agents that share their passes."""
+    envs = [gym.make(env_id).unwrapped for _ in seeds]
+    agents = [agent.spawn(seed) for seed in seeds]
+    starts = [env.reset(seed=seed) for env, seed in zip(envs, seeds, strict=True)]
+    seen = [[info["location"]] for _, info in starts]
+    for one, start in zip(agents, starts, strict=True):
+        one.reset(*start)
+    for _ in range(steps):
+        agent.prepare(agents, [obs for obs, _ in starts], [info for _, info in starts])
+        for i, (one, env, (obs, info)) in enumerate(zip(agents, envs, starts, strict=True)):
+            action = one.act(obs, info)
+            assert info["action_mask"][action]
+            next_obs, _, _, _, info = env.step(action)
+            one.observe(obs, action, next_obs, info)
+            starts[i] = next_obs, info
+            seen[i].append(info["location"])
+    return seen
+
+
+def test_the_shipped_agent_explores_better_than_the_papers_rule_and_alone_as_in_company(pretrained):
+    env_id, seeds = "ESWM-RandomWall19Explore-v0", range(12)
+    paths = explored(pretrained, env_id, seeds, 15)
+    assert explored(pretrained, env_id, seeds[:1], 15)[0] == paths[0]
+    by_the_paper = explored(ESWMAgent(pretrained.model, exploration="uncertainty"), env_id, seeds, 15)
+    count = [np.mean([len(set(path)) for path in some]) for some in (paths, by_the_paper)]
+    assert count[0] > count[1] and count[0] > 12.5
+
+
+def test_explores_one_pass_a_step(small, monkeypatch):
+    from eswm_gym.agents import eswm_agent
+
+    agent = ESWMAgent.from_pretrained("random-wall", seed=0)
+    passes = []
+    imagine = eswm_agent.imagine_tables
+    monkeypatch.setattr(eswm_agent, "imagine_tables", lambda *args: passes.append(1) or imagine(*args))
+    env = gym.make("ESWM-RandomWall19Explore-v0").unwrapped
+    obs, info = env.reset(seed=0, options={"room": small})
+    agent.reset(obs, info)
+    for step in range(8):
+        action = agent.act(obs, info)
+        assert len(passes) <= step + 1
+        next_obs, _, _, _, info = env.step(action)
+        agent.observe(obs, action, next_obs, info)
+        obs = next_obs
 
 
 def test_goes_to_the_nearest_frontier_when_all_is_known_here():
-    agent = ESWMAgent(TrueModel(Room(1, range(7))), seed=0)
+    agent = ESWMAgent(TrueModel(Room(1, range(7))), exploration="uncertainty", seed=0)
     end = np.arange(4)[:, None].repeat(6, 1)
     end[0, 2], end[1, 4], end[2, 0] = 1, 2, -1  # 0 -> 1 -> 2, and 2 has something unknown
     agent._table = TransitionTable(np.arange(4), end, np.ones((4, 6)), np.zeros((4, 6)))
@@ -243,7 +403,7 @@ def test_goes_to_the_nearest_frontier_when_all_is_known_here():
 
 
 def test_doubts_the_least_certain_move_when_no_frontier_can_be_reached():
-    agent = ESWMAgent(TrueModel(Room(1, range(7))), seed=0)
+    agent = ESWMAgent(TrueModel(Room(1, range(7))), exploration="uncertainty", seed=0)
     end, probability = np.arange(4)[:, None].repeat(6, 1), np.ones((4, 6))
     end[0, 2], end[2, 0] = 1, -1  # 0 -> 1; 2 has something unknown, and no way leads there
     agent._table = TransitionTable(np.arange(4), end, probability, np.zeros((4, 6)))
@@ -257,7 +417,7 @@ def test_doubts_the_least_certain_move_when_no_frontier_can_be_reached():
 def test_explores_a_whole_room_within_the_mask():
     room = Room(2, range(19))
     env = gym.make("ESWM-RandomWall19Explore-v0").unwrapped
-    agent = ESWMAgent(TrueModel(room), seed=0)
+    agent = ESWMAgent(TrueModel(room), exploration="uncertainty", seed=0)
     obs, info = env.reset(seed=0, options={"room": room})
     agent.reset(obs, info)
     for _ in range(60):

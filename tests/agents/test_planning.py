@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eswm_gym.agents import MemoryBank, TransitionTable, dijkstra, imagine_tables
+from eswm_gym.agents import MemoryBank, TransitionTable, follow, imagine_tables, search
 from eswm_gym.world_model import Transformer, TransformerConfig
 
 
@@ -40,7 +40,7 @@ def graph_of(table):
 def test_plan_is_the_shortest_and_among_those_the_most_probable(table, data):
     start, goal = (data.draw(st.integers(0, len(table.states) - 1)) for _ in range(2))
     horizon = data.draw(st.none() | st.integers(0, 6))
-    plan = dijkstra(table, start, goal, horizon)
+    plan = search(table, start, goal, horizon)
     try:
         best = nx.shortest_path(graph_of(table), start, goal, weight="cost")
     except nx.NetworkXNoPath:
@@ -65,15 +65,15 @@ def test_expansions_counted_by_hand():
     end = np.full((4, 6), -1)
     end[[0, 1, 2], 0] = [1, 2, 3]
     table = TransitionTable(np.arange(4), end, np.ones((4, 6)), np.zeros((4, 6)))
-    assert dijkstra(table, 0, 3).expanded == 3
-    assert dijkstra(table, 0, 0).expanded == 0
-    assert dijkstra(table, 3, 0).expanded == 1
+    assert search(table, 0, 3).expanded == 3
+    assert search(table, 0, 0).expanded == 0
+    assert search(table, 3, 0).expanded == 1
 
 
 def test_a_goal_never_seen_is_a_plan_not_found():
     table = TransitionTable(np.array([5]), np.full((1, 6), -1), np.ones((1, 6)), np.zeros((1, 6)))
-    assert not dijkstra(table, 5, 99).found
-    assert not dijkstra(table, 99, 5).found
+    assert not search(table, 5, 99).found
+    assert not search(table, 99, 5).found
 
 
 BANKS = [MemoryBank(), MemoryBank([(1, 0, 2)]), MemoryBank([(1, 0, 2), (2, 1, 3), (5, 4, 5), (3, 3, 6)])]
@@ -107,7 +107,7 @@ def test_empty_banks(model):
     nothing, start = imagine_tables(model, [MemoryBank(), MemoryBank()], [(), (3,)])
     assert nothing.states.shape == (0,) and nothing.end.shape == (0, 6) and nothing.row(3) is None
     assert start.states.tolist() == [3] and start.end.shape == (1, 6)
-    assert not dijkstra(nothing, 0, 1).found
+    assert not search(nothing, 0, 1).found
     (alone,) = imagine_tables(model, [MemoryBank()])
     assert alone.states.dtype == start.states.dtype == np.int64
 
@@ -142,3 +142,80 @@ def test_banks_longer_than_the_model_was_trained_for_are_refused(model):
     model.config = dataclasses.replace(model.config, max_memories=47)
     with pytest.raises(ValueError, match="48 memories.*47"):
         imagine_tables(model, [long])
+
+
+@given(table=tables(), data=st.data())
+def test_a_star_with_true_distances_finds_a_shortest_plan_and_expands_no_more(table, data):
+    start, goal = (data.draw(st.integers(0, len(table.states) - 1)) for _ in range(2))
+    true = dict(nx.single_target_shortest_path_length(graph_of(table), goal))
+    guided, plain = search(table, start, goal, distance=true), search(table, start, goal)
+    assert (guided.found, len(guided)) == (plain.found, len(plain))
+    if guided.found:
+        assert guided.expanded == len(guided)  # the way itself
+
+
+@given(table=tables(), data=st.data())
+def test_a_star_finds_a_plan_wherever_there_is_one(table, data):
+    """However wrong the distances are, and for states that they lack."""
+    start, goal = (data.draw(st.integers(0, len(table.states) - 1)) for _ in range(2))
+    wrong = data.draw(st.dictionaries(st.integers(0, 8), st.floats(0, 20)))
+    plan = search(table, start, goal, distance=wrong)
+    assert plan.found == nx.has_path(graph_of(table), start, goal)
+    for source, action, end in zip(plan.states, plan.actions, plan.states[1:], strict=False):
+        assert table.end[source, action] == end
+
+
+@given(table=tables(), data=st.data())
+def test_a_plan_by_uncertainty_is_the_most_probable(table, data):
+    start, goal = (data.draw(st.integers(0, len(table.states) - 1)) for _ in range(2))
+    plan = search(table, start, goal, cost="uncertainty", horizon=100)
+    graph = graph_of(table)
+    for *_, edge in graph.edges(data=True):
+        edge["price"] = edge["surprise"] + 1e-3
+    try:
+        best = nx.shortest_path(graph, start, goal, weight="price")
+    except nx.NetworkXNoPath:
+        assert not plan.found
+        return
+    price = sum(graph.edges[edge]["price"] for edge in zip(best, best[1:], strict=False))
+    assert -math.log(plan.probability) + 1e-3 * len(plan) == pytest.approx(price)
+
+
+@given(table=tables(), data=st.data())
+def test_the_greedy_policy_on_true_distances_walks_a_shortest_way(table, data):
+    start, goal = (data.draw(st.integers(0, len(table.states) - 1)) for _ in range(2))
+    true = dict(nx.single_target_shortest_path_length(graph_of(table), goal))
+    plan = follow(table, start, goal, true)
+    assert plan.found == (start in true)
+    if plan.found:
+        assert len(plan) == true[start] and plan.states[-1] == goal
+        probability = np.prod([table.probability[s, a] for s, a in zip(plan.states, plan.actions, strict=False)])
+        assert plan.probability == pytest.approx(probability)
+
+
+def test_the_greedy_policy_gives_up_where_it_would_walk_in_circles():
+    """0 and 1 both say that the other is nearer."""
+    end = np.full((3, 6), -1)
+    end[0, 0], end[1, 3], end[1, 0] = 1, 0, 2
+    table = TransitionTable(np.arange(3), end, np.ones((3, 6)), np.zeros((3, 6)))
+    assert not follow(table, 0, 2, {0: 1.0, 1: 2.0, 2: 3.0}).found
+    assert follow(table, 0, 2, {0: 2.0, 1: 1.0, 2: 0.0}).actions == (0, 0)
+    assert not follow(table, 0, 2, {0: 2.0, 1: 1.0, 2: 0.0}, horizon=1).found
+    assert not follow(table, 0, 2, {}).found  # nothing is known to lead there
+    assert follow(table, 2, 2, {}).found
+
+
+def test_an_unknown_cost_is_named():
+    table = TransitionTable(np.arange(1), np.full((1, 6), -1), np.ones((1, 6)), np.zeros((1, 6)))
+    with pytest.raises(ValueError, match="cost must be one of .* got 'time'"):
+        search(table, 0, 0, cost="time")
+
+
+def test_places_resolve_into_blocked_and_unknown_moves():
+    end = np.array([[1, 100, 101, 0, -1, 1], [0] * 6, [0] * 6, [1] * 6])
+    table = TransitionTable(np.array([0, 1, 100, 101]), end, np.ones((4, 6)), np.zeros((4, 6)))
+    resolved = table.resolve(blocked=[100], unknown=[101])
+    assert resolved.states.tolist() == [0, 1]
+    assert resolved.end.tolist() == [[1, 0, -1, 0, -1, 1], [0] * 6]
+    renamed = table.rename(100, 7)
+    assert renamed.row(7) == 2 and renamed.end[0, 1] == 7 and table.end[0, 1] == 100

@@ -1,10 +1,15 @@
-"""Intervals against textbook values, the table and the JSON."""
+"""Intervals against textbook values, the table, the JSON and the page of it."""
 
 import json
+import math
+import re
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from report import Row, bootstrap, mean, print_table, rate, wilson, write_json
+import report
+from report import Row, bootstrap, mean, number, print_table, rate, wilson, write_json
+from significance import compare, welch
 
 
 def test_wilson_interval():
@@ -34,6 +39,170 @@ def test_rows_table_and_json(tmp_path, capsys):
     assert lines[0].split() == ["setting", "method", "metric", "value", "95", "%", "interval", "n", "paper"]
     assert lines[1].split()[3] == "0.7500" and lines[1].split()[-1] == "0.9680" and "12,346" in lines[3]
     write_json(tmp_path / "out.json", "navigate", 3, rows)
-    report = json.loads((tmp_path / "out.json").read_text())
-    assert set(report) == {"benchmark", "seed", "versions", "rows"} and report["versions"]["eswm_gym"]
-    assert set(report["rows"][0]) == {"setting", "method", "metric", "value", "ci95", "n", "paper"}
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert set(content) == {"benchmark", "seed", "versions", "rows"} and content["versions"]["eswm_gym"]
+    assert set(content["rows"][0]) == {"setting", "method", "metric", "value", "ci95", "n", "paper"}
+
+
+def test_numbers_have_about_four_digits():
+    values = (0.5, -3, 13.5, 100, 999.94, 12345.6, math.nan)
+    assert [*map(number, values)] == ["0.5000", "-3.0000", "13.50", "100.0", "999.9", "12,346", "not available"]
+
+
+ROWS = [
+    Row("walls", "random", "unique_locations", 6.25, (5.5, 7.0), 20),
+    Row("walls", "eswm", "unique_locations", 13.9, (13.8, 14.0), 20, paper=12.5),
+    Row("open & free", "random", "unique_locations", -7.125, None, 20),
+    Row("open & free", "<b>eswm</b>", "unique_locations", math.nan, (math.nan, math.nan), 0),
+    Row("walls", "eswm", "seconds", 1234.5),
+    *(
+        Row(
+            "walls",
+            method,
+            f"success_rate/new-walls-{k}",
+            base - k / 10,
+            (base - k / 10 - 0.1, base - k / 10),
+            50,
+            paper,
+        )
+        for method, base, paper in (("random", 0.51, None), ("eswm", 0.92, 0.875), ("a$b$_c\\1", 0.83, None))
+        for k in range(6)
+    ),
+]
+SAMPLES = {"eswm": [4, 5, 6], "epn": [1, 2, 3], "random": [1, 3, 2]}
+TESTS = [*compare("walls", "steps", SAMPLES, "epn"), welch("walls", "steps", "eswm", [1, 2], "epn", [0, 4], "greater")]
+
+
+class Page(HTMLParser):
+    """What a page holds; fails where an element is not closed in its place."""
+
+    VOID = {"meta", "link", "br", "hr", "img"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.ids, self.references, self.cells = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag in ("td", "th"):
+            self.cells.append("")
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            self.references += re.findall(r"url\(#(.*?)\)", value)
+            if name.endswith("href") and not value.startswith("data:"):
+                assert value[0] == "#"
+                self.references.append(value[1:])
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th"):
+            self.cells[-1] += data
+
+    def count(self, tag):
+        return [name for name, _ in self.tags].count(tag)
+
+
+@pytest.fixture
+def files(tmp_path):
+    write_json(tmp_path / "adapt.json", "adapt", 3, ROWS, TESTS)
+    write_json(tmp_path / "new.json", "some-thing", 4, ROWS[:1])
+    return [str(tmp_path / name) for name in ("adapt.json", "new.json")]
+
+
+def html(tmp_path, files):
+    report.main([*files, "--out", str(tmp_path / "report.html")])
+    return (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_tests_are_written(tmp_path, files):
+    content = json.loads((tmp_path / "adapt.json").read_text())
+    assert content["tests"][0]["p_value"] == pytest.approx(1 / 64)
+    assert content["tests"][1]["methods"] == ["epn", "eswm"] and content["tests"][-1]["alternative"] == "greater"
+
+
+def test_the_page_holds_every_figure(tmp_path, files):
+    text = html(tmp_path, files)
+    page = Page(text)
+    cells = [cell.replace("−", "-") for cell in page.cells]
+    for row in ROWS:
+        assert row.method in cells and number(row.value) in cells
+        if row.ci95 and not math.isnan(row.ci95[0]):
+            assert f"{number(row.ci95[0])} to {number(row.ci95[1])}" in cells
+    assert {"12.50", "+1.4000", "+0.0450", "-0.0550"} <= set(cells)  # the paper's figures, and ours less these
+    assert {"open & free, unique_locations", "walls, success_rate/new-walls-3", "walls, steps"} <= set(cells)
+    assert {"ANOVA", "F(2, 6) = 9.0000", "0.016", "epn - eswm", "-3.0000", "Welch’s t, one-sided"} <= set(cells)
+    assert not any("nan" in cell for cell in cells)
+    for word in ("Adapt", "Some thing", "adapt.json", "seed 3", "numpy " + np.__version__):
+        assert word in text
+    assert "<b>" not in text
+
+
+def test_the_page_needs_nothing_else(tmp_path, files):
+    text = html(tmp_path, files)
+    page = Page(text)
+    assert not re.search(r"https?:|@import|src=|<script", text)
+    assert len(page.ids) == len(set(page.ids)) and set(page.references) <= set(page.ids)
+    assert text == html(tmp_path, files)
+
+
+def test_the_page_is_for_everyone(tmp_path, files):
+    page = Page(html(tmp_path, files))
+    assert ("html", {"lang": "en"}) in page.tags and page.count("title") == 1
+    assert page.count("caption") == page.count("table") == 4  # figures, those of lines and tests; figures
+    assert page.count("svg") == page.count("figcaption") == 2  # bars of unique locations, lines of success rate
+    for tag, attributes in page.tags:
+        if tag == "svg":
+            assert attributes["role"] == "img" and attributes["aria-label"]
+        if tag == "th":
+            assert attributes["scope"] in ("col", "row", "rowgroup")
+
+
+def test_pages_without_rows_tests_or_plots(tmp_path):
+    (tmp_path / "bare.json").write_text('{"benchmark": "bare", "rows": []}')
+    assert Page(html(tmp_path, [str(tmp_path / "bare.json")])).count("table") == 0
+    write_json(tmp_path / "tests.json", "tests", 0, [], TESTS)
+    assert Page(html(tmp_path, [str(tmp_path / "tests.json")])).count("table") == 1
+
+
+ROW = {"setting": "a", "method": "b", "metric": "c", "value": 1}
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (None, "No such file"),
+        ("{", "not JSON"),
+        (b"\xff", "not JSON"),
+        ("[1]", "'benchmark' is missing"),
+        ({"benchmark": "a"}, "'rows' is missing"),
+        ({"benchmark": "a", "rows": {}}, "'rows' is missing, or no list"),
+        ({"benchmark": "a", "rows": [ROW, 3]}, "row 2"),
+        ({"benchmark": "a", "rows": [{"setting": "a"}]}, "row 1 .*'method'"),
+        ({"benchmark": "a", "rows": [ROW | {"value": "1"}]}, "row 1 .*'1' is no number"),
+        ({"benchmark": "a", "rows": [ROW | {"method": None}]}, "row 1 .*None is no text"),
+        ({"benchmark": "a", "rows": [ROW | {"ci95": [1]}]}, "row 1"),
+        ({"benchmark": "a", "rows": [], "tests": [{}]}, "test 1"),
+    ],
+)
+def test_wrong_files(tmp_path, capsys, content, message):
+    path = tmp_path / "wrong.json"
+    if content is not None:
+        text = json.dumps(content) if isinstance(content, dict) else content
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(SystemExit):
+        report.main([str(path), "--out", str(tmp_path / "report.html")])
+    assert re.search(rf"wrong\.json: .*{message}", capsys.readouterr().err)
+    assert not (tmp_path / "report.html").exists()

@@ -39,6 +39,9 @@ class Known(ESWM):
             heads.append(chances.scatter(2, answer.clamp(max=idk)[..., None], 0.5).log())
         return Prediction(*heads)
 
+    def activations(self, bank, query):
+        raise NotImplementedError
+
 
 class Question:
     """A query of the evaluation, as the true room tells it."""

@@ -148,6 +148,20 @@ def test_batched_is_one_by_one(config, problem):
 @every_config
 @few
 @given(problem=problems())
+def test_activations_are_those_that_the_answer_is_read_from(config, problem):
+    model, (memories, query) = scrambled(config), problem
+    activations = model.activations(model.encode(memories), query)
+    assert activations.shape == (2 * config.loops, *query.shape[:2], config.dim)
+    answer = model.action_head(model.norm(activations[-1]))
+    torch.testing.assert_close(answer, model(memories, query).action)
+    for i in range(query.shape[1]):
+        alone = model.activations(model.encode(memories), query[:, i : i + 1])
+        torch.testing.assert_close(alone, activations[:, :, i : i + 1])
+
+
+@every_config
+@few
+@given(problem=problems())
 def test_an_encoded_bank_serves_any_number_of_queries(config, problem):
     model, (memories, query) = scrambled(config), problem
     bank = model.encode(memories)

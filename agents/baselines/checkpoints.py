@@ -1,0 +1,92 @@
+"""Saving and loading stable-baselines3 policies: NAME.safetensors beside NAME.json, no pickle, no network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from stable_baselines3.common.policies import ActorCriticPolicy
+
+from eswm_gym.world_model.pretrained import CheckpointError, _files, _sha256, read_info
+
+WEIGHTS = Path(__file__).parent / "weights"
+_SHARED = ("pi_features_extractor.", "vf_features_extractor.")  # other names of features_extractor's weights
+
+
+def available() -> list[str]:
+    """Names of the policies that come with the package."""
+    return sorted(path.stem for path in WEIGHTS.glob("*.safetensors"))
+
+
+def load_policy(
+    path: str | Path, architecture: str, build: Callable[[dict[str, Any]], ActorCriticPolicy], device: str = "cpu"
+) -> tuple[ActorCriticPolicy, dict[str, Any]]:
+    """Load PATH.safetensors as its PATH.json describes it, frozen.
+
+    Args:
+        path: one of `available()`, or a path with or without a suffix.
+        architecture: what the JSON must say.
+        build: makes a policy from the JSON's config, without an environment.
+        device: where to put it.
+
+    Returns:
+        The policy, in eval mode and without gradients, and the JSON.
+
+    Raises:
+        FileNotFoundError: if either file is missing.
+        CheckpointError: if they are damaged, foreign, or do not belong together.
+    """
+    weights, description = _files(WEIGHTS / path if str(path) in available() else path)
+    info = read_info(description)
+    if not weights.exists():
+        raise FileNotFoundError(f"no weights at {weights}")
+    try:
+        if info["architecture"] != architecture:
+            raise ValueError(f"it is of architecture {info['architecture']!r}, not {architecture!r}")
+        policy, sha256 = build(info["config"]), info["sha256"]
+    except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        raise CheckpointError(f"{description} does not describe a policy: {error!r}") from error
+    found = _sha256(weights)
+    if found != sha256:
+        raise CheckpointError(f"{weights} has sha256 {found}, its JSON says {sha256}: damaged or replaced")
+    try:
+        state = load_file(weights)
+        torso = {name: value for name, value in state.items() if name.startswith("features_extractor.")}
+        state |= {prefix[:3] + name: value for prefix in _SHARED for name, value in torso.items()}
+        policy.load_state_dict(state)
+    except (SafetensorError, RuntimeError) as error:
+        raise CheckpointError(f"{weights} does not fit its JSON: {error}") from error
+    policy.set_training_mode(False)
+    return policy.requires_grad_(False).to(device), info
+
+
+def save_policy(
+    policy: ActorCriticPolicy, path: str | Path, architecture: str, config: dict[str, Any], **info: Any
+) -> None:
+    """Write PATH.safetensors and PATH.json, each to a temporary file first, so that neither is ever half written.
+
+    A kill between the two leaves a pair that `load_policy` refuses, since the JSON holds the weights' hash.
+
+    Args:
+        policy: its weights are written in float32 from any device.
+        path: with or without a suffix.
+        architecture, config: what `load_policy` needs to build it again.
+        **info: what else the JSON should say, such as metrics.
+    """
+    weights, description = _files(path)
+    weights.parent.mkdir(parents=True, exist_ok=True)
+    temporary, temporary_json = weights.with_suffix(".safetensors.tmp"), description.with_suffix(".json.tmp")
+    state = {
+        name: value.detach().cpu().float().contiguous()
+        for name, value in policy.state_dict().items()
+        if not name.startswith(_SHARED)
+    }
+    save_file(state, temporary)
+    described = {"architecture": architecture, "config": config, "sha256": _sha256(temporary), **info}
+    temporary_json.write_text(json.dumps(described, indent=2) + "\n")
+    temporary.replace(weights)
+    temporary_json.replace(description)

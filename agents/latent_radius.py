@@ -1,0 +1,73 @@
+"""Chooses how near two states are neighbours in a model's latent space, and stores that with the weights (paper:
+"Selection of R_latent"): `python -m eswm_gym.agents.latent_radius FILE`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from eswm_gym.agents.latent_map import latent_maps
+from eswm_gym.agents.memory_bank import MemoryBank
+from eswm_gym.agents.planning import follow, imagine_tables
+from eswm_gym.rooms import Room, RoomConfig
+from eswm_gym.world_model import ESWM, load_model
+
+RADII = tuple(np.round(np.arange(1.5, 2.55, 0.1), 2).tolist())
+
+
+def greedy_success(
+    model: ESWM, rooms: Sequence[Room], radii: Sequence[float], rng: np.random.Generator, pairs: int = 20
+) -> list[float]:
+    """How well the greedy policy does with each radius (paper: "Selection of R_latent").
+
+    Args:
+        model: frozen.
+        rooms: rooms to walk in, each with a minimal spanning bank.
+        radii: as for `LatentMap.geodesic`.
+        rng: draws banks, starts and goals.
+        pairs: starts and goals in each room.
+
+    Returns:
+        For each radius the mean path optimality, 0 where the goal is not reached within 20 steps.
+    """
+    banks = [MemoryBank(room.memory_bank(rng)) for room in rooms]
+    score = np.zeros(len(radii))
+    n = 0
+    for room, table, latent in zip(rooms, imagine_tables(model, banks), latent_maps(model, banks), strict=True):
+        geodesics = [latent.geodesic(radius) for radius in radii]
+        for _ in range(pairs):
+            start, goal = (int(room.states[i]) for i in rng.choice(np.flatnonzero(~room.walls), 2, replace=False))
+            shortest = room.distances_from(room.location_of(goal))[room.location_of(start)]
+            if shortest < 0:
+                continue
+            n += 1
+            for i, geodesic in enumerate(geodesics):
+                plan = follow(table, start, goal, latent.distances_to(goal, geodesic), horizon=20)
+                score[i] += shortest / len(plan) if plan.found else 0
+    return (score / max(n, 1)).tolist()
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m eswm_gym.agents.latent_radius", description=__doc__)
+    parser.add_argument("file", type=Path, help="a saved model, which the radius is stored with")
+    parser.add_argument("--rooms", type=int, default=150, help="Random Wall rooms of 19 and of 37 locations, each")
+    parser.add_argument("--seed", type=int, default=2**20, help="training rooms: no benchmark uses such seeds")
+    args = parser.parse_args(argv)
+    model, rng = load_model(args.file), np.random.default_rng(args.seed)
+    configs = [RoomConfig.random_wall(radius, hidden=0.0) for radius in (2, 3)]
+    rooms = [Room.generate(rng, config) for config in configs for _ in range(args.rooms)]
+    scores = greedy_success(model, rooms, RADII, rng)
+    for radius, score in zip(RADII, scores, strict=True):
+        print(f"radius {radius:.2f}  greedy success x path optimality {score:.4f}")
+    description = args.file.with_suffix(".json")
+    info = json.loads(description.read_text()) | {"latent_radius": RADII[int(np.argmax(scores))]}
+    description.write_text(json.dumps(info, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

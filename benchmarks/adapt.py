@@ -1,0 +1,181 @@
+"""Adaptation: navigation after the room has changed (paper: section "ESWM Enables Fast Adaptation to Changes").
+
+Each agent knows the room as it was. Then 0 to 5 contiguous locations turn into wall, and it has to get to a goal
+within 15 steps. The new walls grow from one to the next, so that all points are of the same rooms, starts and goals;
+where a new wall cuts a goal off, the episode is left out for all methods.
+  memory-graph      Dijkstra over the bank's transitions and their reverses, and what it bumps into
+  path-integration  knows the lattice
+  epn               remembers 200 transitions of the room as it was
+  a2c-lstm          trained in one room: compared only there
+  eswm-no-editing   keeps outdated memories beside what it bumps into
+  eswm              deletes the memories that a change made outdated, keeps the place on its map, plans again
+
+`random-wall-19` is a new room in each episode, `trained-room` the one room that A2C-LSTM was trained in.
+`wall-removed`: a memory bank with a wall, which is gone, and a way that it made longer or cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+from episodes import Episode, Setup, run
+from report import Row, mean, parser, print_table, rate, write_json
+from significance import Test, compare, print_tests
+from tqdm import tqdm
+
+from eswm_gym.agents import Agent, ESWMAgent
+from eswm_gym.agents.baselines import A2CLSTMAgent, EPNAgent, MemoryGraphAgent, PathIntegrationAgent
+from eswm_gym.rooms import N_ACTIONS, Room
+
+ENV_ID = "ESWM-RandomWall19-v0"
+FULL = 5
+PAPER = {"eswm": 0.93, "epn": 0.72, "a2c-lstm": 0.56}
+
+
+def new_wall(room: Room, length: int, rng: np.random.Generator, keep: set[int], straightness: float = 0.8) -> list[int]:
+    """Contiguous free locations for a wall to come, mostly in a line; shorter if the room leaves no space for it."""
+    free = [i for i in range(room.n_locations) if not room.walls[i] and i not in keep]
+    best: list[int] = []
+    for _ in range(50):
+        wall, heading = [int(rng.choice(free))], int(rng.integers(N_ACTIONS))
+        while len(wall) < length:
+            turn = 0 if rng.random() < straightness else int(rng.choice([-1, 1]))
+            heading = (heading + turn) % N_ACTIONS
+            following = int(room.lattice.neighbors[wall[-1], heading])
+            if following not in free or following in wall:
+                break
+            wall.append(following)
+        best = max(best, wall, key=len)
+        if len(best) == length:
+            break
+    return best
+
+
+def setups_of(seeds: Sequence[int], room: Room | None = None) -> tuple[list[Setup], list[Room]]:
+    """Episodes with the full new wall, and their rooms as they were before it."""
+    env = gym.make(ENV_ID).unwrapped
+    setups, rooms = [], []
+    for seed in seeds:
+        options = {} if room is None else {"room": room}
+        env.reset(seed=seed, options=options)
+        rooms.append(env.room.copy())
+        wall = new_wall(env.room, FULL, np.random.default_rng([seed, 1]), {env.location, env.goal})
+        setups.append(Setup(ENV_ID, seed, options=options, new_walls=tuple(wall)))
+    return setups, rooms
+
+
+def with_walls(setups: Sequence[Setup], n: int) -> list[Setup]:
+    """The same episodes with the first n of the new wall locations."""
+    return [replace(setup, new_walls=setup.new_walls[:n]) for setup in setups]
+
+
+def rows_of(setting: str, method: str, n_walls: int, episodes: list[Episode], seed: int) -> list[Row]:
+    """Success and path optimality where the goal was not cut off."""
+    figure = PAPER.get(method) if n_walls == FULL else None
+    rows = [rate(setting, method, f"success_rate/new-walls-{n_walls}", [e.success for e in episodes], figure)]
+    arrived = [episode.shortest / episode.steps for episode in episodes if episode.success]
+    if arrived:
+        rows.append(mean(setting, method, f"path_optimality/new-walls-{n_walls}", arrived, seed))
+    return rows
+
+
+def changed(
+    setting: str, methods: dict[str, Agent], seeds: Sequence[int], seed: int, room: Room | None = None
+) -> tuple[list[Row], list[Test]]:
+    """Rows for 0 to 5 new walls."""
+    setups, rooms = setups_of(seeds, room)
+    memories = {"epn": methods["epn"].fill_memories(rooms, seed=seed)}  # type: ignore[attr-defined]
+    rows, success = [], {}
+    for method, agent in tqdm(methods.items(), desc=setting, disable=None):
+        for n_walls in range(FULL + 1):
+            episodes = run(with_walls(setups, n_walls), agent, memories.get(method))
+            counted = [episode for episode in episodes if episode.shortest > 0]
+            rows += rows_of(setting, method, n_walls, counted, seed)
+            success[method] = [float(episode.success) for episode in counted]  # of the full wall at the end
+    return rows, compare(setting, f"success_rate/new-walls-{FULL}", success, "eswm")
+
+
+def removed(methods: dict[str, Agent], seeds: Sequence[int], seed: int) -> list[Row]:
+    """Rows for memories of a wall that is gone, on ways that it made longer or cut off."""
+    env = gym.make(ENV_ID).unwrapped
+    setups, memories = [], []
+    for s in seeds:
+        env.reset(seed=s)
+        before, rng = env.room.copy(), np.random.default_rng([s, 2])
+        now = before.copy()
+        now.remove_walls(np.flatnonzero(before.walls).tolist())
+        free = np.flatnonzero(~before.walls)
+        longer = [(i, j) for i in free for j in free if before.distances_from(i)[j] != now.distances_from(i)[j]]
+        if longer:
+            start, goal = rng.choice(longer)
+            setups.append(Setup(ENV_ID, s, options={"room": now, "start": int(start), "goal": int(goal)}))
+            memories.append(before.memory_bank(rng))
+    rows = []
+    for method, agent in methods.items():
+        episodes = run(setups, agent, memories)
+        rows.append(rate("wall-removed", method, "success_rate", [e.success for e in episodes]))
+        optimality = [e.shortest / e.steps for e in episodes if e.success]
+        rows.append(mean("wall-removed", method, "path_optimality", optimality, seed))
+    return rows
+
+
+def plot(rows: Sequence[Row], folder: Path) -> None:
+    """Draw success by number of new walls."""
+    import matplotlib.pyplot as plt
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for setting in dict.fromkeys(row.setting for row in rows if "/" in row.metric):
+        figure, axis = plt.subplots(figsize=(5, 3.5))
+        for method in dict.fromkeys(row.method for row in rows if row.setting == setting):
+            curve = [
+                (int(row.metric.rsplit("-", 1)[1]), row.value)
+                for row in rows
+                if (row.setting, row.method) == (setting, method) and row.metric.startswith("success_rate/")
+            ]
+            axis.plot(*zip(*curve, strict=True), marker="o", markersize=3, label=method)
+        axis.set(xlabel="new walls", ylabel="success rate", ylim=(-0.03, 1.03), title=setting)
+        axis.legend(fontsize=8)
+        figure.tight_layout()
+        for suffix in ("png", "svg"):
+            figure.savefig(folder / f"adapt-{setting}.{suffix}", dpi=150)
+        plt.close(figure)
+
+
+def main(argv: list[str] | None = None) -> list[Row]:
+    options = parser(__doc__)
+    options.add_argument("--episodes", type=int, default=1000, help="in each setting, for each number of new walls")
+    options.add_argument("--model", default="random-wall", help="name of a pretrained model")
+    options.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
+    args = options.parse_args(argv)
+    n = 20 if args.quick else args.episodes
+    eswm = ESWMAgent.from_pretrained(args.model, args.device)
+    a2c = A2CLSTMAgent.from_pretrained(device=args.device)
+    methods: dict[str, Agent] = {
+        "memory-graph": MemoryGraphAgent(),
+        "path-integration": PathIntegrationAgent(),
+        "epn": EPNAgent.from_pretrained(device=args.device),
+        "eswm-no-editing": ESWMAgent(eswm.model, adapt=False),
+        "eswm": eswm,
+    }
+    seeds = range(args.seed * 10**6, args.seed * 10**6 + n)
+    rows, tests = changed("random-wall-19", methods, seeds, args.seed)
+    more_rows, more_tests = changed("trained-room", {**methods, "a2c-lstm": a2c}, seeds, args.seed, a2c.room)
+    rows += more_rows + removed(
+        {name: methods[name] for name in ("memory-graph", "eswm-no-editing", "eswm")}, seeds, args.seed
+    )
+    tests += more_tests
+    print_table(rows)
+    print_tests(tests)
+    if args.json:
+        write_json(args.json, "adapt", args.seed, rows, tests)
+    if args.plot:
+        plot(rows, args.plot)
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""Exploration from an empty memory bank in rooms never seen (paper: section "Exploration in Novel Environments").
+
+Every method starts at the same place in the same rooms and has 15 steps with 19 locations, 25 with 37:
+  random              a random walk
+  epn                 trained to find goals: it looks for one that it has not seen
+  lattice-frontier    knows the lattice and its place on it; goes to the nearest location not visited
+  eswm-uncertainty    the paper's rule: moves that the model is not sure of, here or ahead
+  eswm                the agent's default: the nearest place not visited, the most hemmed in first
+  oracle              knows the walls: networkx's travelling salesman, an approximation for a round trip
+  bound               what nobody can exceed: the steps, or the locations that can be reached
+
+With `eswm` also: how many of the reachable locations it has visited when its memory bank is as long as a minimal
+spanning one, and how well the model predicts from that bank, relative to a generated one, moves that are in neither
+bank and whose states the explored one holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from episodes import Episode, Setup, run
+from report import Row, mean, parser, print_table, ratio, write_json
+from significance import compare, print_tests
+from tqdm import tqdm
+
+from eswm_gym.agents import Agent, ESWMAgent, MemoryBank
+from eswm_gym.agents.baselines import EPNAgent, LatticeFrontierAgent, OracleExplorer, RandomAgent
+from eswm_gym.rooms import N_ACTIONS, Room
+from eswm_gym.world_model import ACTION, END, ESWM, MASKED, SOURCE
+
+# Setting: environment, radius, steps.
+SETTINGS = {
+    "random-wall-19": ("ESWM-RandomWall19Explore-v0", 2, 15),
+    "random-wall-37": ("ESWM-RandomWallExplore-v0", 3, 25),
+}
+PAPER = {"oracle_ratio": 0.9648, "epn_ratio": 1.168, "coverage": 0.91}
+PAPER_RELATIVE = {"source": 0.97, "action": 0.93, "end": 0.98}
+COMPONENTS = {"source": SOURCE, "action": ACTION, "end": END}
+
+
+def visited(episode: Episode) -> int:
+    """Unique locations, the start among them."""
+    return len(set(episode.path))
+
+
+def reachable(room: Room, location: int) -> int:
+    """Locations that can be reached, the start among them."""
+    return int((room.distances_from(location) >= 0).sum())
+
+
+def moves_to_ask(room: Room, explored: MemoryBank, generated: MemoryBank) -> np.ndarray:
+    """(Q, 3) true moves on the lattice that neither bank holds, between places that the explored bank has seen."""
+    walls = {room.lattice.neighbors[room.location_of(s), a] for s, a, e in explored if s == e}
+    asked = []
+    for state in explored.states:
+        here = room.location_of(state)
+        for action in range(N_ACTIONS):
+            there = int(room.lattice.neighbors[here, action])
+            if there < 0 or not (there in walls or int(room.states[there]) in explored.states):
+                continue
+            move = state, action, room.next_state(state, action)
+            if move not in explored and move not in generated:
+                asked.append(move)
+    return np.array(asked, np.int64).reshape(-1, 3)
+
+
+@torch.inference_mode()
+def accuracies(model: ESWM, bank: MemoryBank, moves: np.ndarray) -> dict[str, np.ndarray]:
+    """For each component (Q,) bool, whether the model fills it in as it was when it is masked."""
+    device = next(model.parameters()).device
+    encoded = model.encode(torch.from_numpy(bank.to_numpy())[None].to(device))
+    right = {}
+    for name, component in COMPONENTS.items():
+        query = moves.copy()
+        query[:, component] = MASKED
+        answer = model.predict(encoded, torch.from_numpy(query)[None].to(device)).head(component)[0].argmax(-1)
+        right[name] = answer.cpu().numpy() == moves[:, component]
+    return right
+
+
+def mapping_rows(setting: str, agent: ESWMAgent, seeds: Sequence[int], seed: int) -> list[Row]:
+    """Coverage and relative accuracy when the bank is as long as a minimal spanning one."""
+    env_id, radius, _ = SETTINGS[setting]
+    length = {2: 18, 3: 36}[radius]
+    setups = [Setup(env_id, s, max_steps=10 * length) for s in seeds]
+    episodes = run(setups, agent, until=lambda episode: len(episode.agent.memory) >= length)  # type: ignore[attr-defined]
+    share, right = [], {name: ([], []) for name in COMPONENTS}
+    for episode, setup in zip(episodes, setups, strict=True):
+        room, explored = episode.env.unwrapped.room, episode.agent.memory  # type: ignore[attr-defined]
+        share.append(visited(episode) / reachable(room, episode.path[0]))
+        generated = MemoryBank(room.memory_bank(np.random.default_rng([setup.seed, 1])))
+        moves = moves_to_ask(room, explored, generated)
+        if len(moves):
+            of_both = accuracies(agent.model, explored, moves), accuracies(agent.model, generated, moves)
+            for name in COMPONENTS:
+                for of, found in zip(of_both, right[name], strict=True):
+                    found.append(of[name].mean())
+    rows = [mean(setting, "eswm", "coverage", share, seed, PAPER["coverage"])]
+    for name, (explored_right, generated_right) in right.items():
+        metric = f"relative_accuracy/{name}"
+        rows.append(ratio(setting, "eswm", metric, explored_right, generated_right, seed, PAPER_RELATIVE[name]))
+    return rows
+
+
+def plot(episodes: dict[str, dict[str, list[Episode]]], folder: Path, n: int = 4) -> None:
+    """Draw the first paths of each method."""
+    import matplotlib.pyplot as plt
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for setting, by_method in episodes.items():
+        figure, axes = plt.subplots(len(by_method), n, figsize=(2.4 * n, 2.4 * len(by_method)), squeeze=False)
+        for row, (method, some) in zip(axes, by_method.items(), strict=True):
+            for axis, episode in zip(row, some[:n], strict=False):
+                room = episode.env.unwrapped.room
+                x, y = room.lattice.xy.T
+                axis.scatter(x, -y, s=160, marker="h", c=np.where(room.walls, "0.25", "0.88"), linewidths=0)
+                way = room.lattice.xy[episode.path]
+                axis.plot(way[:, 0], -way[:, 1], color="tab:blue", linewidth=1.5)
+                axis.scatter(way[0, 0], -way[0, 1], s=30, color="tab:green", zorder=3)
+                axis.scatter(way[-1, 0], -way[-1, 1], s=30, color="tab:red", zorder=3)
+                axis.set(xticks=[], yticks=[], aspect="equal")
+                axis.set_title(f"{visited(episode)} locations", fontsize=8)
+                axis.spines[:].set_visible(False)
+            row[0].set_ylabel(method)
+        figure.suptitle(f"{setting}: paths from green to red")
+        figure.tight_layout()
+        for suffix in ("png", "svg"):
+            figure.savefig(folder / f"explore-{setting}.{suffix}", dpi=150)
+        plt.close(figure)
+
+
+def main(argv: list[str] | None = None) -> list[Row]:
+    options = parser(__doc__)
+    options.add_argument("--episodes", type=int, default=1000, help="rooms of each setting")
+    options.add_argument("--model", default="random-wall", help="name of a pretrained model")
+    options.add_argument("--plot", type=Path, metavar="DIR", help="draw paths there (needs matplotlib)")
+    args = options.parse_args(argv)
+    n = 10 if args.quick else args.episodes
+    eswm = ESWMAgent.from_pretrained(args.model, args.device)
+    epn = EPNAgent.from_pretrained(device=args.device)
+    seeds = range(args.seed * 10**6, args.seed * 10**6 + n)
+    rows: list[Row] = []
+    tests, drawn = [], {}
+    for setting, (env_id, radius, steps) in SETTINGS.items():
+        methods: dict[str, Agent] = {
+            "random": RandomAgent(),
+            "epn": epn,
+            "lattice-frontier": LatticeFrontierAgent(radius),
+            "eswm-uncertainty": ESWMAgent(eswm.model, exploration="uncertainty"),
+            "eswm": eswm,
+            "oracle": OracleExplorer(steps),
+        }
+        setups = [Setup(env_id, seed, max_steps=steps) for seed in seeds]
+        found: dict[str, list[Episode]] = {}
+        for method in tqdm(methods, desc=setting, disable=None):
+            found[method] = run(setups, methods[method])
+        count = {method: [visited(episode) for episode in some] for method, some in found.items()}
+        bound = [min(reachable(e.env.unwrapped.room, e.path[0]), steps + 1) for e in found["random"]]
+        for method, values in {**count, "bound": bound}.items():
+            rows.append(mean(setting, method, "unique_locations", values, args.seed))
+        for method in ("eswm-uncertainty", "eswm"):
+            ours = method == "eswm-uncertainty"  # the paper's figures are of the paper's rule
+            for metric, other in (("oracle_ratio", "oracle"), ("epn_ratio", "epn")):
+                figure = PAPER[metric] if ours and setting == "random-wall-19" else None
+                rows.append(ratio(setting, method, metric, count[method], count[other], args.seed, figure))
+        rows += mapping_rows(setting, eswm, seeds, args.seed)
+        tests += compare(setting, "unique_locations", count, "eswm")
+        drawn[setting] = found
+    print_table(rows)
+    print_tests(tests)
+    if args.json:
+        write_json(args.json, "explore", args.seed, rows, tests)
+    if args.plot:
+        plot(drawn, args.plot)
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""The rules of exploration on tables made by hand."""
+
+import numpy as np
+import pytest
+
+from eswm_gym.agents import Place, TransitionTable
+from eswm_gym.agents.exploration import curiosity, most_uncertain, nearest_frontier
+
+
+def table_of(moves, states):
+    """A table that is sure of these moves and knows no others."""
+    end = np.full((len(states), 6), -1)
+    for (source, action), target in moves.items():
+        end[states.index(source), action] = target
+    return TransitionTable(np.array(states), end, np.ones(end.shape), np.zeros(end.shape))
+
+
+def every_way(state, target):
+    return {(state, action): target for action in range(6)}
+
+
+def test_goes_to_the_nearest_place_not_visited():
+    """0 - 1 - 2, all visited; of 2 one move leads to a frontier, of 0 and 1 none."""
+    moves = every_way(0, 0) | every_way(1, 1) | every_way(2, 2) | every_way(100, 100)
+    moves |= {(0, 4): 1, (1, 2): 2, (2, 5): 100}
+    rng = np.random.default_rng(0)
+    known = table_of(moves, [0, 1, 2, 100])
+    places = {100: Place.FRONTIER}
+    assert nearest_frontier(known, places, 0, range(6), rng) == 4
+    assert nearest_frontier(known, places, 2, range(6), rng) == 5
+    assert nearest_frontier(known, places, 2, [0, 1, 2], rng) is None  # the mask rules the only way out
+    assert nearest_frontier(known, {100: Place.WALL}, 0, range(6), rng) is None
+    assert nearest_frontier(known, {100: Place.OUTSIDE}, 0, range(6), rng) is None
+
+
+def test_a_move_that_the_model_does_not_know_leads_to_a_frontier_too():
+    moves = every_way(0, 0) | {(0, 1): 1} | every_way(1, 1)
+    del moves[1, 3]
+    known = table_of(moves, [0, 1])
+    assert nearest_frontier(known, {}, 0, range(6), np.random.default_rng(0)) == 1
+    assert nearest_frontier(known, {}, 1, range(6), np.random.default_rng(0)) == 3
+
+
+@pytest.mark.parametrize(
+    "beside_a, beside_b, better",
+    [
+        ([1, 2], [1], "a"),  # more visited places around it
+        ([1], [200], "b"),  # the rim hems in more than a visited place does
+        ([200], [200, 200], "b"),
+        ([], [300], "a"),  # beside a wall there may be wall
+        ([], [1], "b"),
+        ([400], [], "b"),  # beside other frontiers there is time
+    ],
+)
+def test_of_two_places_equally_near_it_takes_the_one_more_hemmed_in(beside_a, beside_b, better):
+    places = {100: Place.FRONTIER, 101: Place.FRONTIER, 200: Place.OUTSIDE, 300: Place.WALL, 400: Place.FRONTIER}
+    moves = every_way(0, 0) | {(0, 2): 100, (0, 5): 101}
+    for place, beside in ((100, beside_a), (101, beside_b)):
+        moves |= {(place, action): neighbor for action, neighbor in enumerate(beside)}
+    known = table_of(moves, [0, 100, 101])
+    action = nearest_frontier(known, places, 0, range(6), np.random.default_rng(0))
+    assert action == {"a": 2, "b": 5}[better]
+
+
+def test_ties_are_broken_by_the_seed():
+    known = table_of({(0, action): 100 + action for action in range(6)}, [0])
+    places = {100 + action: Place.FRONTIER for action in range(6)}
+
+    def draws(seed):
+        rng = np.random.default_rng(seed)
+        return [nearest_frontier(known, places, 0, range(6), rng) for _ in range(50)]
+
+    assert draws(0) == draws(0) and set(draws(0)) == set(range(6))
+
+
+def test_the_papers_score_by_hand():
+    """An unknown outcome scores 1 - 0.2 H, an unsure one 0.1 H, a sure one nothing."""
+    end = np.array([[1, 2, -1, -1, 3, 4]])
+    probability = np.array([[0.95, 0.8, 0.5, 0.9, 0.6, 0.81]])
+    entropy = np.array([[0.1, 0.9, 1.5, 0.4, 1.2, 0.7]])
+    score = curiosity(TransitionTable(np.array([0]), end, probability, entropy), 0.8, 0.2, 0.1)
+    np.testing.assert_allclose(score, [[-np.inf, 0.09, 0.7, 0.92, 0.12, -np.inf]])
+
+
+def test_looks_ahead_where_every_move_at_hand_is_certain():
+    known = table_of(every_way(0, 0) | every_way(1, 1) | {(0, 2): 1, (1, 4): 2} | every_way(2, 2), [0, 1, 2])
+    score = np.full((3, 6), -np.inf)
+    score[2, 0] = 0.3
+    rng = np.random.default_rng(0)
+    assert most_uncertain(known, score, 0, rng) == 2
+    assert most_uncertain(known, score, 1, rng) == 4
+    assert most_uncertain(known, score, 2, rng) == 0
+    assert most_uncertain(known, np.full((3, 6), -np.inf), 0, rng) is None
