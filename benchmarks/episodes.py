@@ -51,7 +51,7 @@ class Episode:
 
     def __init__(self, setup: Setup, agent: Agent, memory_bank: np.ndarray | None = None) -> None:
         self.env: Any = gym.make(setup.env_id, max_episode_steps=setup.max_steps)
-        self.agent = agent
+        self.setup, self.agent = setup, agent
         self.obs, self.info = self.env.reset(seed=setup.seed, options=setup.options)
         if setup.new_walls:
             self.env.unwrapped.add_walls(setup.new_walls)

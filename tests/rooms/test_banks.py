@@ -338,3 +338,14 @@ def test_walks_start_anywhere():
     counts = banks.rooms.observed.sum(0)
     assert counts[3] == 0
     assert (abs(counts[[0, 1, 2, 4, 5, 6]] - n / 6) < 5 * (n * 5 / 36) ** 0.5).all()
+
+
+def test_orderly_walks_see_more_and_stay_true(n=200):
+    rng = np.random.default_rng(0)
+    rooms = generate_rooms(rng, n, RoomConfig.random_wall(3))
+    steps = np.full(n, 30)
+    orderly, other = (walk_banks(rng, rooms, steps, orderly=share) for share in (1.0, 0.0))
+    assert orderly.rooms.observed.sum(1).mean() > 1.4 * other.rooms.observed.sum(1).mean()
+    held = orderly.transitions()
+    assert rooms.is_true(held)[held[..., 1] >= 0].all()
+    assert (orderly.source >= 0).sum(1).max() <= 30

@@ -41,6 +41,21 @@ def test_a_short_run_learns_and_writes_a_model(tmp_path, capsys):
     assert "validity/unseen/end" in capsys.readouterr().out
 
 
+def test_training_goes_on_from_a_saved_model(tmp_path):
+    short = ["tiny", "--no-compile", "--precision", "32-true", "--device", "cpu", "--eval-rooms", "20"]
+    main([*short, "--steps", "30", "--out", str(tmp_path / "first")])
+    first = tmp_path / "first" / "tiny.safetensors"
+    run = run_in(tmp_path / "second", seed=5)
+    run.start_from(first)
+    assert same(weights(run), load_model(first).state_dict())
+    main([*short, "--steps", "3", "--out", str(tmp_path / "second"), "--start-from", str(first), "--seed", "5"])
+    training = json.loads((tmp_path / "second" / "tiny.json").read_text())["training"]
+    assert (training["steps"], training["started_from"]["steps"]) == (3, 30)
+    other = run_in(tmp_path / "third", name="random-wall")
+    with pytest.raises(ValueError, match="is a model with .* preset 'random-wall' has"):
+        other.start_from(first)
+
+
 def test_same_seed_same_weights_and_another_seed_others(tmp_path):
     runs = [run_in(tmp_path / str(i), seed) for i, seed in enumerate((1, 1, 2))]
     for run in runs:
