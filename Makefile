@@ -1,5 +1,6 @@
 # `make navigate` and `make test` need nothing but Python 3.10 or newer: they set everything up in .venv first.
 PYTHON ?= python3
+EPISODES ?= 400
 TORCH := torch==2.13.0
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
@@ -7,7 +8,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 
 # The main job: a frozen world model finds its way in rooms it never saw.
 navigate: .venv/installed
-	.venv/bin/python benchmarks/navigate.py
+	.venv/bin/python benchmarks/navigate.py --episodes $(EPISODES)
 
 test: types
 	.venv/bin/python -m pytest
