@@ -168,7 +168,7 @@ def walk_banks(
     observed = np.zeros((n, n_locations + 1), bool)
     observed[batch, here] = True
     visited = np.zeros((n, n_locations + 1), bool)  # the last column stands for all that is off the lattice
-    in_order = rng.random(n) < orderly
+    in_order = rng.random((n, 1)) < orderly
     for step in range(steps.max(initial=0)):
         walking = step < steps
         score = rng.random((n, N_ACTIONS), dtype=np.float32)
@@ -179,7 +179,7 @@ def walk_banks(
         there = lattice.neighbors[here]
         hemmed_in = (visited[batch[:, None, None], lattice.neighbors[there]] | (lattice.neighbors[there] < 0)).sum(2)
         fresh = ~visited[batch[:, None], there] & ~tried[batch, here] & lattice.on_lattice[here]
-        score += (in_order[:, None] & fresh) * (4 + hemmed_in).astype(np.float32)
+        score += (in_order & fresh) * (4 + hemmed_in).astype(np.float32)
         action = score.argmax(1)
         tried[batch[walking], here[walking], action[walking]] = True
         observed[batch[walking], lattice.neighbors[here, action][walking]] = True
