@@ -188,9 +188,7 @@ class ESWMAgent(Agent):
         if self.options["exploration"] == "frontier":
             if self._name_ends(state, actions):
                 self._imagine([self], [state])
-            self.imagined(state)
-            assert self._table is not None
-            action = nearest_frontier(self._table, self.places.kind, state, actions, self.rng)
+            action = nearest_frontier(self._table_at(state), self.places.kind, state, actions, self.rng)
             if action is not None:
                 return action
         table = self.imagined(state).with_facts(_bumps(state, actions))
@@ -206,13 +204,14 @@ class ESWMAgent(Agent):
 
     def imagined(self, state: int) -> TransitionTable:
         """Where each move from each known state and from this one leads; imagined anew when something surprised."""
-        if self._table is None or self._table.row(state) is None:
-            self._imagine([self], [state])
-        assert self._table is not None
-        return self._table.resolve(
-            blocked=[place for place, kind in self.places.kind.items() if kind is not Place.FRONTIER],
-            unknown=[place for place, kind in self.places.kind.items() if kind is Place.FRONTIER],
-        ).with_facts(self._ruled_out)
+        return (
+            self._table_at(state)
+            .resolve(
+                blocked=[place for place, kind in self.places.kind.items() if kind is not Place.FRONTIER],
+                unknown=[place for place, kind in self.places.kind.items() if kind is Place.FRONTIER],
+            )
+            .with_facts(self._ruled_out)
+        )
 
     def latent_map(self) -> LatentMap:
         """Where the states that it remembers lie in the latent space; mapped anew when something surprised."""
@@ -257,6 +256,13 @@ class ESWMAgent(Agent):
             agent._latent = None
             if agent.options["trust_memory"]:
                 agent._table = agent._table.with_facts(agent.memory).with_facts(agent.places.moves)
+
+    def _table_at(self, state: int) -> TransitionTable:
+        """The table with named places, in which this state has a row."""
+        if self._table is None or self._table.row(state) is None:
+            self._imagine([self], [state])
+        assert self._table is not None
+        return self._table
 
     def _begin(self, memories: Iterable) -> None:
         self.memory = MemoryBank(memories, self.options["capacity"])
@@ -352,11 +358,10 @@ class ESWMAgent(Agent):
         if end == state:
             # The state is gone, but its place stays on the map, as a wall, and keeps the rest in its position.
             wall = self.places.add(Place.WALL, state, action)
-            for source, move, target in [*forgotten, *self.places.rename(expected, wall)]:
+            for source, move, target in forgotten:
                 if source != target:
-                    self.places.moves.add(
-                        wall if source == expected else source, move, wall if target == expected else target
-                    )
+                    self.places.moves.add(source, move, target)
+            self.places.rename(expected, wall)
             self._rename_in_table(expected, wall)
         return forgotten
 

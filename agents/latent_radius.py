@@ -16,6 +16,7 @@ from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.planning import follow, imagine_tables
 from eswm_gym.rooms import Room, RoomConfig
 from eswm_gym.world_model import ESWM, load_model
+from eswm_gym.world_model.pretrained import read_info
 
 RADII = tuple(np.round(np.arange(1.5, 2.55, 0.1), 2).tolist())
 
@@ -64,9 +65,8 @@ def main(argv: list[str] | None = None) -> None:
     scores = greedy_success(model, rooms, RADII, rng)
     for radius, score in zip(RADII, scores, strict=True):
         print(f"radius {radius:.2f}  greedy success x path optimality {score:.4f}")
-    description = args.file.with_suffix(".json")
-    info = json.loads(description.read_text()) | {"latent_radius": RADII[int(np.argmax(scores))]}
-    description.write_text(json.dumps(info, indent=2) + "\n")
+    info = read_info(args.file) | {"latent_radius": RADII[int(np.argmax(scores))]}
+    args.file.with_suffix(".json").write_text(json.dumps(info, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
-from episodes import Episode, Setup, run
-from report import Row, mean, parser, print_table, rate, write_json
+from episodes import Episode, Setup, optimality, run
+from report import Row, agent_parser, draw_curve, mean, print_table, rate, save_figure, write_json
 from significance import Test, compare, print_tests
 from tqdm import tqdm
 
@@ -77,7 +77,7 @@ def rows_of(setting: str, method: str, n_walls: int, episodes: list[Episode], se
     """Success and path optimality where the goal was not cut off."""
     figure = PAPER.get(method) if n_walls == FULL else None
     rows = [rate(setting, method, f"success_rate/new-walls-{n_walls}", [e.success for e in episodes], figure)]
-    arrived = [episode.shortest / episode.steps for episode in episodes if episode.success]
+    arrived = optimality(episodes)
     if arrived:
         rows.append(mean(setting, method, f"path_optimality/new-walls-{n_walls}", arrived, seed))
     return rows
@@ -118,8 +118,7 @@ def removed(methods: dict[str, Agent], seeds: Sequence[int], seed: int) -> list[
     for method, agent in methods.items():
         episodes = run(setups, agent, memories)
         rows.append(rate("wall-removed", method, "success_rate", [e.success for e in episodes]))
-        optimality = [e.shortest / e.steps for e in episodes if e.success]
-        rows.append(mean("wall-removed", method, "path_optimality", optimality, seed))
+        rows.append(mean("wall-removed", method, "path_optimality", optimality(episodes), seed))
     return rows
 
 
@@ -127,29 +126,17 @@ def plot(rows: Sequence[Row], folder: Path) -> None:
     """Draw success by number of new walls."""
     import matplotlib.pyplot as plt
 
-    folder.mkdir(parents=True, exist_ok=True)
     for setting in dict.fromkeys(row.setting for row in rows if "/" in row.metric):
         figure, axis = plt.subplots(figsize=(5, 3.5))
         for method in dict.fromkeys(row.method for row in rows if row.setting == setting):
-            curve = [
-                (int(row.metric.rsplit("-", 1)[1]), row.value)
-                for row in rows
-                if (row.setting, row.method) == (setting, method) and row.metric.startswith("success_rate/")
-            ]
-            axis.plot(*zip(*curve, strict=True), marker="o", markersize=3, label=method)
+            draw_curve(axis, rows, setting, method, "success_rate")
         axis.set(xlabel="new walls", ylabel="success rate", ylim=(-0.03, 1.03), title=setting)
         axis.legend(fontsize=8)
-        figure.tight_layout()
-        for suffix in ("png", "svg"):
-            figure.savefig(folder / f"adapt-{setting}.{suffix}", dpi=150)
-        plt.close(figure)
+        save_figure(figure, folder, f"adapt-{setting}")
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = parser(__doc__)
-    options.add_argument("--episodes", type=int, default=1000, help="in each setting, for each number of new walls")
-    options.add_argument("--model", default="random-wall", help="name of a pretrained model")
-    options.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
+    options = agent_parser(__doc__, 1000, "in each setting, for each number of new walls")
     args = options.parse_args(argv)
     n = 20 if args.quick else args.episodes
     eswm = ESWMAgent.from_pretrained(args.model, args.device)

@@ -109,3 +109,8 @@ def run(
             running = [episode for episode in running if not (episode.done or until(episode))]
         finished += batch
     return finished
+
+
+def optimality(episodes: Sequence[Episode]) -> list[float]:
+    """Shortest over actual length of the successful."""
+    return [episode.shortest / episode.steps for episode in episodes if episode.success]

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from episodes import Episode, Setup, run
-from report import Row, mean, parser, print_table, ratio, write_json
+from report import Row, agent_parser, mean, print_table, ratio, save_figure, write_json
 from significance import compare, print_tests
 from tqdm import tqdm
 
@@ -107,7 +107,6 @@ def plot(episodes: dict[str, dict[str, list[Episode]]], folder: Path, n: int = 4
     """Draw the first paths of each method."""
     import matplotlib.pyplot as plt
 
-    folder.mkdir(parents=True, exist_ok=True)
     for setting, by_method in episodes.items():
         figure, axes = plt.subplots(len(by_method), n, figsize=(2.4 * n, 2.4 * len(by_method)), squeeze=False)
         for row, (method, some) in zip(axes, by_method.items(), strict=True):
@@ -125,17 +124,11 @@ def plot(episodes: dict[str, dict[str, list[Episode]]], folder: Path, n: int = 4
                 axis.spines[:].set_visible(False)
             row[0].set_ylabel(method)
         figure.suptitle(f"{setting}: paths from green to red")
-        figure.tight_layout()
-        for suffix in ("png", "svg"):
-            figure.savefig(folder / f"explore-{setting}.{suffix}", dpi=150)
-        plt.close(figure)
+        save_figure(figure, folder, f"explore-{setting}")
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = parser(__doc__)
-    options.add_argument("--episodes", type=int, default=1000, help="rooms of each setting")
-    options.add_argument("--model", default="random-wall", help="name of a pretrained model")
-    options.add_argument("--plot", type=Path, metavar="DIR", help="draw paths there (needs matplotlib)")
+    options = agent_parser(__doc__, 1000, "rooms of each setting")
     args = options.parse_args(argv)
     n = 10 if args.quick else args.episodes
     eswm = ESWMAgent.from_pretrained(args.model, args.device)

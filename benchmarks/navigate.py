@@ -18,13 +18,12 @@ makes longer. `latent_r2` is of latent distances against shortest paths.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from episodes import Episode, Setup, run
-from report import Row, mean, parser, print_table, rate, ratio, write_json
+from episodes import Episode, Setup, optimality, run
+from report import Row, agent_parser, draw_curve, mean, print_table, rate, ratio, save_figure, write_json
 from significance import Test, compare, print_tests, welch
 from tqdm import tqdm
 
@@ -96,11 +95,6 @@ def rows_of(setting: str, method: str, episodes: list[Episode], seed: int) -> li
     return rows
 
 
-def optimality(episodes: Sequence[Episode]) -> list[float]:
-    """Shortest over actual length of the successful."""
-    return [episode.shortest / episode.steps for episode in episodes if episode.success]
-
-
 def guided_rows(setting: str, episodes: list[Episode], seed: int) -> list[Row]:
     """What the latent map is worth: states expanded, and how it fits the shortest paths.
 
@@ -145,33 +139,20 @@ def plot(rows: list[Row], folder: Path) -> None:
     """Draw success and optimality by path length."""
     import matplotlib.pyplot as plt
 
-    folder.mkdir(parents=True, exist_ok=True)
     for setting in SETTINGS:
         figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), sharex=True)
         for axis, metric in zip(axes, ("success_rate", "path_optimality"), strict=True):
             for method in dict.fromkeys(row.method for row in rows):
-                curve = [
-                    (int(row.metric.rsplit("-", 1)[1]), row.value)
-                    for row in rows
-                    if (row.setting, row.method) == (setting, method) and row.metric.startswith(f"{metric}/")
-                ]
-                if curve:
-                    axis.plot(*zip(*curve, strict=True), marker="o", markersize=3, label=method)
+                draw_curve(axis, rows, setting, method, metric)
             axis.set(xlabel="shortest path length", ylabel=metric.replace("_", " "), ylim=(-0.03, 1.03))
         axes[1].legend(fontsize=8)
         figure.suptitle(setting)
-        figure.tight_layout()
-        for suffix in ("png", "svg"):
-            figure.savefig(folder / f"navigate-{setting}.{suffix}", dpi=150)
-        plt.close(figure)
+        save_figure(figure, folder, f"navigate-{setting}")
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = parser(__doc__)
-    options.add_argument("--episodes", type=int, default=2400, help="in all, half of them in each setting")
-    options.add_argument("--model", default="random-wall", help="name of a pretrained model")
+    options = agent_parser(__doc__, 2400, "in all, half of them in each setting")
     options.add_argument("--by-length", action="store_true", help="print the rows of each path length too")
-    options.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
     args = options.parse_args(argv)
     per_setting = 20 if args.quick else max(1, args.episodes // len(SETTINGS))
     eswm = ESWMAgent.from_pretrained(args.model, args.device)

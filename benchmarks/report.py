@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from significance import Test
 
 
@@ -54,6 +56,21 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return options
 
 
+def agent_parser(description: str | None, episodes: int, what: str) -> argparse.ArgumentParser:
+    """The options of a benchmark of agents.
+
+    Args:
+        description: what it measures.
+        episodes: how many there are unless the user says otherwise.
+        what: what is counted.
+    """
+    options = parser(description)
+    options.add_argument("--episodes", type=int, default=episodes, help=what)
+    options.add_argument("--model", default="random-wall", help="name of a pretrained model")
+    options.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
+    return options
+
+
 def rate(setting: str, method: str, metric: str, successes: Sequence[bool], paper: float | None = None) -> Row:
     """The share of successes, with Wilson's interval."""
     n, k = len(successes), int(np.sum(successes))
@@ -78,8 +95,7 @@ def ratio(
 ) -> Row:
     """The mean of values over the mean of others, pair by pair of the same rooms, with a bootstrap interval."""
     pairs = np.stack([values, others]).astype(float)
-    drawn = np.random.default_rng(seed).integers(pairs.shape[1], size=(1000, pairs.shape[1]))
-    top, bottom = pairs[:, drawn].mean(2)
+    top, bottom = pairs[:, _drawn(pairs.shape[1], seed)].mean(2)
     low, high = np.percentile(top / bottom, [2.5, 97.5])
     value = float(pairs[0].mean() / pairs[1].mean())
     return Row(setting, method, metric, value, (float(low), float(high)), pairs.shape[1], paper)
@@ -95,9 +111,35 @@ def wilson(k: int, n: int, z: float = 1.959964) -> tuple[float, float]:
 def bootstrap(values: Sequence[float], seed: int = 0, resamples: int = 1000) -> tuple[float, float]:
     """Percentile bootstrap interval of the mean."""
     array = np.asarray(values, float)
-    drawn = np.random.default_rng(seed).integers(len(array), size=(resamples, len(array)))
-    low, high = np.percentile(array[drawn].mean(1), [2.5, 97.5])
+    low, high = np.percentile(array[_drawn(len(array), seed, resamples)].mean(1), [2.5, 97.5])
     return float(low), float(high)
+
+
+def _drawn(n: int, seed: int, resamples: int = 1000) -> np.ndarray:
+    """(resamples, n) int, observations drawn with replacement."""
+    return np.random.default_rng(seed).integers(n, size=(resamples, n))
+
+
+def draw_curve(axis: Axes, rows: Iterable[Row], setting: str, method: str, metric: str) -> None:
+    """Draw what a method's rows METRIC/NAME-NUMBER say over the numbers, if there are any."""
+    curve = [
+        (int(row.metric.rsplit("-", 1)[1]), row.value)
+        for row in rows
+        if (row.setting, row.method) == (setting, method) and row.metric.startswith(f"{metric}/")
+    ]
+    if curve:
+        axis.plot(*zip(*curve, strict=True), marker="o", markersize=3, label=method)
+
+
+def save_figure(figure: Figure, folder: Path, name: str) -> None:
+    """Write FOLDER/NAME.png and .svg, and close the figure."""
+    import matplotlib.pyplot as plt
+
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.tight_layout()
+    for suffix in ("png", "svg"):
+        figure.savefig(folder / f"{name}.{suffix}", dpi=150)
+    plt.close(figure)
 
 
 def print_table(rows: Iterable[Row]) -> None:

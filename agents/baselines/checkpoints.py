@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from stable_baselines3.common.policies import ActorCriticPolicy
 
-from eswm_gym.world_model.pretrained import CheckpointError, _files, _sha256, read_info
+from eswm_gym.world_model.pretrained import CheckpointError, _files, read_info, read_weights, write_pair
 
 WEIGHTS = Path(__file__).parent / "weights"
 _SHARED = ("pi_features_extractor.", "vf_features_extractor.")  # other names of features_extractor's weights
@@ -50,15 +47,12 @@ def load_policy(
         policy, sha256 = build(info["config"]), info["sha256"]
     except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
         raise CheckpointError(f"{description} does not describe a policy: {error!r}") from error
-    found = _sha256(weights)
-    if found != sha256:
-        raise CheckpointError(f"{weights} has sha256 {found}, its JSON says {sha256}: damaged or replaced")
+    state = read_weights(weights, sha256)
+    torso = {name: value for name, value in state.items() if name.startswith("features_extractor.")}
+    state |= {prefix[:3] + name: value for prefix in _SHARED for name, value in torso.items()}
     try:
-        state = load_file(weights)
-        torso = {name: value for name, value in state.items() if name.startswith("features_extractor.")}
-        state |= {prefix[:3] + name: value for prefix in _SHARED for name, value in torso.items()}
         policy.load_state_dict(state)
-    except (SafetensorError, RuntimeError) as error:
+    except RuntimeError as error:
         raise CheckpointError(f"{weights} does not fit its JSON: {error}") from error
     policy.set_training_mode(False)
     return policy.requires_grad_(False).to(device), info
@@ -77,16 +71,5 @@ def save_policy(
         architecture, config: what `load_policy` needs to build it again.
         **info: what else the JSON should say, such as metrics.
     """
-    weights, description = _files(path)
-    weights.parent.mkdir(parents=True, exist_ok=True)
-    temporary, temporary_json = weights.with_suffix(".safetensors.tmp"), description.with_suffix(".json.tmp")
-    state = {
-        name: value.detach().cpu().float().contiguous()
-        for name, value in policy.state_dict().items()
-        if not name.startswith(_SHARED)
-    }
-    save_file(state, temporary)
-    described = {"architecture": architecture, "config": config, "sha256": _sha256(temporary), **info}
-    temporary_json.write_text(json.dumps(described, indent=2) + "\n")
-    temporary.replace(weights)
-    temporary_json.replace(description)
+    state = {name: value for name, value in policy.state_dict().items() if not name.startswith(_SHARED)}
+    write_pair(path, state, architecture, config, **info)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from eswm_gym.world_model.eswm import ESWM
 from eswm_gym.world_model.transformer import Transformer, TransformerConfig
@@ -74,12 +76,10 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
         model = model_class(config_class(**config))
     except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
         raise CheckpointError(f"{description} does not describe a model: {error!r}") from error
-    found = _sha256(weights)
-    if found != sha256:
-        raise CheckpointError(f"{weights} has sha256 {found}, its JSON says {sha256}: damaged or replaced")
+    tensors = read_weights(weights, sha256)
     try:
-        model.load_state_dict(load_file(weights))
-    except (SafetensorError, RuntimeError) as error:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
         raise CheckpointError(f"{weights} does not fit its JSON: {error}") from error
     model.latent_radius = info.get("latent_radius")
     return model.eval().requires_grad_(False).to(device)
@@ -95,23 +95,36 @@ def save_model(model: ESWM, path: str | Path, **info: Any) -> None:
         path: with or without a suffix.
         **info: what else the JSON should say, such as metrics.
     """
-    weights, description = _files(path)
     model = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
-    weights.parent.mkdir(parents=True, exist_ok=True)
     architecture = next(name for name, (kind, _) in ARCHITECTURES.items() if type(model) is kind)
-    temporary = weights.with_suffix(".safetensors.tmp")
-    save_file(
-        {name: value.detach().cpu().float().contiguous() for name, value in model.state_dict().items()},
-        temporary,
-    )
-    described = {
-        "architecture": architecture,
-        "config": model.config.to_dict(),
-        "sha256": _sha256(temporary),
-        **({} if model.latent_radius is None else {"latent_radius": model.latent_radius}),
-        **info,
-    }
-    temporary_json = description.with_suffix(".json.tmp")
+    radius = {} if model.latent_radius is None else {"latent_radius": model.latent_radius}
+    write_pair(path, model.state_dict(), architecture, model.config.to_dict(), **radius, **info)
+
+
+def read_weights(weights: Path, sha256: str) -> dict[str, Tensor]:
+    """The tensors of a file with this hash.
+
+    Raises:
+        CheckpointError: if it is another file, or damaged.
+    """
+    found = _sha256(weights)
+    if found != sha256:
+        raise CheckpointError(f"{weights} has sha256 {found}, its JSON says {sha256}: damaged or replaced")
+    try:
+        return load_file(weights)
+    except SafetensorError as error:
+        raise CheckpointError(f"{weights} does not fit its JSON: {error}") from error
+
+
+def write_pair(
+    path: str | Path, tensors: Mapping[str, Tensor], architecture: str, config: dict[str, Any], **info: Any
+) -> None:
+    """Write tensors, in float32 from any device, and the JSON that describes them, as `save_model` says."""
+    weights, description = _files(path)
+    weights.parent.mkdir(parents=True, exist_ok=True)
+    temporary, temporary_json = weights.with_suffix(".safetensors.tmp"), description.with_suffix(".json.tmp")
+    save_file({name: value.detach().cpu().float().contiguous() for name, value in tensors.items()}, temporary)
+    described = {"architecture": architecture, "config": config, "sha256": _sha256(temporary), **info}
     temporary_json.write_text(json.dumps(described, indent=2) + "\n")
     temporary.replace(weights)
     temporary_json.replace(description)
