@@ -1,0 +1,152 @@
+"""What an agent sees and where its moves lead, for all poses of many layouts at once.
+
+A pose is a cell and a heading. Views are exactly those of MiniGrid's `gen_obs`, with one class for each cell.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from eswm_gym.rooms.grid.layouts import EMPTY, UNSEEN, WALL
+
+LEFT, RIGHT, FORWARD = 0, 1, 2  # MiniGrid's numbers
+N_ACTIONS = 3
+N_HEADINGS = 4
+AHEAD = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])  # (x, y) of MiniGrid's headings: right, down, left, up
+VIEW = 5  # cells along a side of a view
+N_CELLS = VIEW * VIEW
+HERE = (VIEW // 2) * VIEW + VIEW - 1  # the agent's own cell in a flat view, which never shows its colour
+IN_FRONT = HERE - 1
+# Where each cell of a view lies, seen from the agent: (steps to the right, steps ahead), in MiniGrid's order.
+OFFSETS = np.array([(i - VIEW // 2, VIEW - 1 - j) for i in range(VIEW) for j in range(VIEW)])
+
+
+@lru_cache
+def poses(size: int) -> np.ndarray:
+    """(P, 3) int (x, y, heading) of every pose within the walls around; P = 4 (size - 2) ** 2."""
+    y, x, heading = np.indices((size - 2, size - 2, N_HEADINGS)).reshape(3, -1)
+    return np.stack([x + 1, y + 1, heading], 1)
+
+
+def pose_index(size: int, x: int, y: int, heading: int) -> int:
+    """The row of a pose in `poses`."""
+    return ((y - 1) * (size - 2) + x - 1) * N_HEADINGS + heading
+
+
+@lru_cache
+def seen_cells(size: int) -> np.ndarray:
+    """(P, 25) int, the number y * size + x of each cell in each pose's view; -1 off the grid."""
+    where = poses(size)
+    ahead = AHEAD[where[:, 2]][:, None]
+    right = np.stack([-ahead[..., 1], ahead[..., 0]], -1)
+    x, y = np.moveaxis(where[:, None, :2] + OFFSETS[:, :1] * right + OFFSETS[:, 1:] * ahead, -1, 0)
+    inside = (x >= 0) & (x < size) & (y >= 0) & (y < size)
+    return np.where(inside, y * size + x, -1)
+
+
+def views_of(grids: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
+    """Look at layouts.
+
+    Args:
+        grids: (B, size, size) int8 classes.
+        at: (B, K) int poses; None: all of them.
+
+    Returns:
+        (B, K or P, 25) int8 classes, in the order of MiniGrid's `obs["image"].reshape(25, 3)`.
+    """
+    batch, size = grids.shape[:2]
+    cells = seen_cells(size) if at is None else seen_cells(size)[at]
+    walled = np.concatenate([grids.reshape(batch, -1), np.full((batch, 1), WALL, np.int8)], 1)  # index -1
+    if at is None:
+        view = walled[:, cells]
+    else:
+        view = np.take_along_axis(walled, (cells % (size * size + 1)).reshape(batch, -1), 1).reshape(cells.shape)
+    view = np.where(_is_lit(view == WALL), view, np.int8(UNSEEN))
+    view[..., HERE] = EMPTY
+    return view
+
+
+def targets_of(grids: np.ndarray) -> np.ndarray:
+    """(B, P, 3) int, the pose to which each action leads; a step into a wall leads nowhere."""
+    size = grids.shape[1]
+    x, y, heading = poses(size).T
+    pose = np.arange(len(x))
+    ahead = AHEAD[heading]
+    next_x, next_y = x + ahead[:, 0], y + ahead[:, 1]
+    step = np.clip(pose_index(size, next_x, next_y, heading), 0, len(x) - 1)
+    targets = np.empty((len(grids), len(x), N_ACTIONS), np.int64)
+    targets[..., LEFT] = pose - heading + (heading - 1) % N_HEADINGS
+    targets[..., RIGHT] = pose - heading + (heading + 1) % N_HEADINGS
+    targets[..., FORWARD] = np.where(grids[:, next_y, next_x] == WALL, pose, step)
+    return targets
+
+
+def free_poses(grids: np.ndarray) -> np.ndarray:
+    """(B, P) bool, poses on floor."""
+    x, y, _ = poses(grids.shape[1]).T
+    return grids[:, y, x] != WALL
+
+
+def sight(grids: np.ndarray, views: np.ndarray) -> np.ndarray:
+    """(B, P, size * size) bool, the cells whose class each pose sees; its own is not among them.
+
+    Args:
+        grids: (B, size, size) int8 classes.
+        views: (B, P, 25), of all poses.
+    """
+    batch, size = grids.shape[:2]
+    cells = seen_cells(size)
+    shown = views != UNSEEN
+    shown[..., HERE] = False
+    found = np.zeros((batch, len(cells), size * size + 1), bool)
+    np.put_along_axis(found, np.broadcast_to(cells % (size * size + 1), shown.shape), shown, 2)
+    return found[..., :-1]
+
+
+def is_unique(views: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """(B, P) bool, free poses whose view no other free pose of the room has."""
+    weights = np.random.default_rng(0).integers(1, 2**62, N_CELLS, dtype=np.uint64)
+    code = (views.astype(np.uint64) * weights).sum(-1)  # a hash that wraps around
+    code = np.where(free, code, np.arange(code.shape[1], dtype=np.uint64))
+    order = code.argsort(1)
+    ordered = np.take_along_axis(code, order, 1)
+    same = ordered[:, 1:] == ordered[:, :-1]
+    alone = ~(np.pad(same, ((0, 0), (1, 0))) | np.pad(same, ((0, 0), (0, 1))))
+    unique = np.empty_like(free)
+    np.put_along_axis(unique, order, alone, 1)
+    return unique & free
+
+
+@lru_cache
+def _light() -> tuple[np.ndarray, np.ndarray]:
+    """How light passes a row of a view, as tables over (lit cells, opaque cells) in bits.
+
+    Returns:
+        Two (32, 32) uint8: the cells of the row that are lit in the end, and those of the row beyond lit by it.
+    """
+    row, beyond = np.zeros((2, 2**VIEW, 2**VIEW), np.uint8)
+    for lit in range(2**VIEW):
+        for opaque in range(2**VIEW):
+            here, further = lit, 0
+            for cells, step in ((range(VIEW - 1), 1), (range(VIEW - 1, 0, -1), -1)):
+                for i in cells:
+                    if here >> i & 1 and not opaque >> i & 1:
+                        here |= 1 << i + step
+                        further |= 1 << i + step | 1 << i
+            row[lit, opaque], beyond[lit, opaque] = here, further
+    return row, beyond
+
+
+def _is_lit(opaque: np.ndarray) -> np.ndarray:
+    """(..., 25) bool, which cells light reaches from the agent, as in MiniGrid's `process_vis`."""
+    bit = (1 << np.arange(VIEW, dtype=np.uint8))[:, None]
+    rows = (opaque.reshape(*opaque.shape[:-1], VIEW, VIEW) * bit).sum(-2, dtype=np.uint8)  # of each distance
+    row, beyond = _light()
+    lit = np.empty_like(rows)
+    incoming = np.full(rows.shape[:-1], 1 << VIEW // 2, np.uint8)
+    for j in reversed(range(VIEW)):
+        lit[..., j] = row[incoming, rows[..., j]]
+        incoming = beyond[incoming, rows[..., j]]
+    return (lit[..., None, :] & bit > 0).reshape(opaque.shape)
