@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -16,9 +17,17 @@ Info = dict[str, Any]
 
 
 def state_of(value: Any) -> int:
-    """The integer state that an observation shows as a number or as bits."""
+    """The integer state that an observation shows as a number or as bits; of a view, its number."""
     array = np.asarray(value)
-    return int(array if array.ndim == 0 else bits_to_state(array))
+    if array.ndim == 0:
+        return int(array)
+    return bits_to_state(array) if array.ndim == 1 else view_number(array)
+
+
+def view_number(view: np.ndarray) -> int:
+    """A number for a view of classes (5, 5) or (25,): the same for equal views, for any agent at any time."""
+    cells = np.ascontiguousarray(view, np.uint8).tobytes()
+    return int.from_bytes(hashlib.blake2b(cells, digest_size=8).digest(), "big") >> 2
 
 
 class Agent(ABC):
@@ -96,11 +105,12 @@ class Agent(ABC):
         return None
 
 
-def allowed_actions(info: Info) -> np.ndarray:
+def allowed_actions(info: Info, n_actions: int = N_ACTIONS) -> np.ndarray:
     """Actions that `info["action_mask"]` allows, all of them without a mask."""
-    return np.flatnonzero(info.get("action_mask", np.ones(N_ACTIONS)))
+    return np.flatnonzero(info.get("action_mask", np.ones(n_actions)))
 
 
 def _is_single(observation: Observation) -> bool:
     shown = np.asarray(observation["state"])
-    return shown.ndim == 0 or (shown.ndim == 1 and shown.dtype == np.int8)  # one state as a number or as bits
+    # One state as a number, as bits or as a view; integers are int64.
+    return shown.ndim == 0 or (shown.ndim, shown.dtype) in ((1, np.int8), (2, np.uint8))

@@ -16,8 +16,8 @@ from eswm_gym.agents.latent_map import LatentMap, latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.places import Place, PlaceMap
 from eswm_gym.agents.planning import COSTS, UNKNOWN, Plan, TransitionTable, follow, imagine_tables, search
-from eswm_gym.rooms import N_ACTIONS
-from eswm_gym.world_model import ESWM, load_pretrained
+from eswm_gym.agents.views import ViewAlbum, imagine_views
+from eswm_gym.world_model import ESWM, ViewTransformer, load_pretrained
 
 LIKELY = 0.5  # a move that ends at a place with no more than this probability leads to a place of its own
 ALGORITHMS = ("dijkstra", "astar", "greedy")
@@ -57,6 +57,7 @@ class ESWMAgent(Agent):
 
     memory: MemoryBank
     places: PlaceMap
+    _album: ViewAlbum | None  # of a model whose states are views
     _ruled_out: MemoryBank  # moves that masks ruled out, as bumps
     _table: TransitionTable | None  # with named places
     _latent: LatentMap | None
@@ -78,7 +79,7 @@ class ESWMAgent(Agent):
         seed: int | None = None,
     ) -> None:
         _require(exploration=(exploration, RULES), algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
-        self.model = model
+        self.model, self.n_actions = model, model.config.n_actions
         self.options: dict[str, Any] = {
             "trust_memory": trust_memory,
             "adapt": adapt,
@@ -106,11 +107,13 @@ class ESWMAgent(Agent):
 
     def act(self, obs: Observation, info: Info) -> int:
         self.prepare([self], [obs], [info])
-        return self._ahead[0][0] if self._ahead else self.explore(state_of(obs["state"]), allowed_actions(info))
+        if self._ahead:
+            return self._ahead[0][0]
+        return self.explore(self._number(obs["state"]), allowed_actions(info, self.n_actions))
 
     def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
         """Keep the transition; where it contradicts what was expected, delete what the change made outdated."""
-        state, end = state_of(obs["state"]), state_of(next_obs["state"])
+        state, end = self._number(obs["state"]), self._number(next_obs["state"])
         self._named = None
         remembered, expected = self.memory.end_of(state, action), self._expected(state, action)
         forgotten = []
@@ -118,8 +121,10 @@ class ESWMAgent(Agent):
             forgotten = [self.memory.forget(state, action)]
         if expected in self.places.kind:
             forgotten += self._visit(expected, state, end)
+        elif self.options["adapt"] and self._album is not None and expected != end:
+            forgotten += self._forget_contradicted((state, action, end))
         elif self.options["adapt"] and expected not in (UNKNOWN, end):
-            goal = state_of(next_obs["goal"]) if "goal" in next_obs else None
+            goal = self._number(next_obs["goal"]) if "goal" in next_obs else None
             forgotten += self._adapt(expected, (state, action, end), goal)
         if forgotten:
             info["forgotten"] = forgotten
@@ -163,7 +168,7 @@ class ESWMAgent(Agent):
         """
         algorithm, cost = algorithm or self.options["algorithm"], cost or self.options["cost"]
         _require(algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
-        self.model.codec.check(torch.tensor([start, goal]))
+        self._check(start, goal)
         table = self.imagined(start)
         if algorithm == "dijkstra":
             return search(table, start, goal, horizon, cost)
@@ -175,7 +180,7 @@ class ESWMAgent(Agent):
             return follow(table, start, goal, distance, horizon)
         return search(table, start, goal, horizon, cost, {s: CAUTION * d for s, d in distance.items()})
 
-    def explore(self, state: int, actions: Sequence[int] | np.ndarray = range(N_ACTIONS)) -> int:
+    def explore(self, state: int, actions: Sequence[int] | np.ndarray | None = None) -> int:
         """Choose a move towards what the agent does not know, by the rule `exploration`.
 
         Where the model is sure of everything in reach, the move of which it is least sure is the uncertain one:
@@ -183,15 +188,16 @@ class ESWMAgent(Agent):
 
         Args:
             state: where the agent is.
-            actions: what it may choose from here.
+            actions: what it may choose from here; None: anything.
         """
+        actions = range(self.n_actions) if actions is None else actions
         if self.options["exploration"] == "frontier":
             if self._name_ends(state, actions):
                 self._imagine([self], [state])
             action = nearest_frontier(self._table_at(state), self.places.kind, state, actions, self.rng)
             if action is not None:
                 return action
-        table = self.imagined(state).with_facts(_bumps(state, actions))
+        table = self.imagined(state).with_facts(self._bumps(state, actions))
         doubt = 1 - table.with_facts(self.memory).probability
         for score in (
             curiosity(table, *(self.options[name] for name in ("confidence", "beta", "gamma"))),
@@ -225,11 +231,11 @@ class ESWMAgent(Agent):
     ) -> None:
         """Imagine for all agents that will need it, in one pass."""
         here = [
-            (agent, obs, state_of(obs["state"]), allowed_actions(info))
+            (agent, obs, agent._number(obs["state"]), allowed_actions(info, agent.n_actions))
             for agent, obs, info in zip(agents, observations, infos or [{}] * len(agents), strict=True)
         ]
         for agent, obs, state, actions in here:
-            agent.model.codec.check(torch.tensor([state, state_of(obs.get("goal", state))]))
+            agent._check(state, agent._number(obs["goal"]) if "goal" in obs else state)
             agent._heed(obs, state, actions)
         stale = [(agent, state) for agent, _, state, _ in here if agent._is_stale(state)]
         if stale:
@@ -245,6 +251,9 @@ class ESWMAgent(Agent):
     @staticmethod
     def _imagine(agents: Sequence[ESWMAgent], states: Sequence[int]) -> None:
         model = agents[0].model
+        if isinstance(model, ViewTransformer):
+            ESWMAgent._imagine_views(agents, states)
+            return
         banks, meanings = [], []
         for agent, state in zip(agents, states, strict=True):
             bank, meaning = agent.places.extend(agent.memory, model.config.max_memories, state, agent._dull_places())
@@ -257,6 +266,18 @@ class ESWMAgent(Agent):
             if agent.options["trust_memory"]:
                 agent._table = agent._table.with_facts(agent.memory).with_facts(agent.places.moves)
 
+    @staticmethod
+    def _imagine_views(agents: Sequence[ESWMAgent], states: Sequence[int]) -> None:
+        """The same where states are views; the goal may be one that no memory shows."""
+        also = [
+            [state] if agent._goal is None else [state, agent._goal]
+            for agent, state in zip(agents, states, strict=True)
+        ]
+        albums = [agent._album for agent in agents]
+        tables = imagine_views(agents[0].model, [agent.memory for agent in agents], albums, also)  # type: ignore[arg-type]
+        for agent, table in zip(agents, tables, strict=True):
+            agent._table = table.with_facts(agent.memory) if agent.options["trust_memory"] else table
+
     def _table_at(self, state: int) -> TransitionTable:
         """The table with named places, in which this state has a row."""
         if self._table is None or self._table.row(state) is None:
@@ -265,16 +286,20 @@ class ESWMAgent(Agent):
         return self._table
 
     def _begin(self, memories: Iterable) -> None:
-        self.memory = MemoryBank(memories, self.options["capacity"])
+        self._album = ViewAlbum() if isinstance(self.model, ViewTransformer) else None
+        transitions = memories if self._album is None else self._album.transitions(np.asarray(memories))
+        self.memory = MemoryBank(transitions, self.options["capacity"], self.n_actions)
         self.places = PlaceMap(self.model.config.n_states)
         self._ruled_out = MemoryBank()
         self._table, self._latent, self._named, self._ahead = None, None, None, []
+        self._goal: int | None = None
 
     def _heed(self, obs: Observation, state: int, actions: np.ndarray) -> None:
         """Plan from now on without the moves that a mask rules out here; drop a plan that is no longer one."""
-        for bump in _bumps(state, actions):
+        for bump in self._bumps(state, actions):
             self._ruled_out.add(*bump)
-        goal = state_of(obs["goal"]) if "goal" in obs else UNKNOWN
+        goal = self._number(obs["goal"]) if "goal" in obs else UNKNOWN
+        self._goal = goal if "goal" in obs else None
         if self._ahead and (self._ahead[0][0] not in actions or self._ahead[-1][1] != goal):
             self._ahead = []
 
@@ -287,7 +312,7 @@ class ESWMAgent(Agent):
     def _knows_way(self, obs: Observation, state: int) -> bool:
         """Whether there is a plan to follow, made now if need be."""
         if not self._ahead and "goal" in obs and len(self.memory):
-            plan = self.plan(state, state_of(obs["goal"]))
+            plan = self.plan(state, self._number(obs["goal"]))
             self._ahead = list(zip(plan.actions, plan.states[1:], strict=True))
         return bool(self._ahead)
 
@@ -315,14 +340,14 @@ class ESWMAgent(Agent):
 
         Once at each step: what the model then makes of the new names is not asked again.
         """
-        if self._named == state:
+        if self._named == state or self._album is not None:  # a model of views knows no other names
             return False
         self._named = state
         row = None if self._table is None else self._table.row(state)
         n_before = len(self.places.kind)
         # An agent that named all its walls expects to be blocked at one of these, and else nowhere.
         own_walls = all(s != e or self.places.moves.end_of(s, a) is not None for s, a, e in self.memory)
-        for action in range(N_ACTIONS):
+        for action in range(self.n_actions):
             allowed, expected = action in actions, self._expected(state, action)
             kind = self.places.kind.get(expected)
             unsure = row is None or self._table.probability[row, action] <= LIKELY  # type: ignore[union-attr]
@@ -365,6 +390,16 @@ class ESWMAgent(Agent):
             self._rename_in_table(expected, wall)
         return forgotten
 
+    def _forget_contradicted(self, happened: Transition) -> list[Transition]:
+        """Delete and return the memories that show something else where this transition shows it."""
+        assert self._album is not None and isinstance(self.model, ViewTransformer)
+        device = next(self.model.parameters()).device
+        memories, seen = (
+            torch.from_numpy(self._album.rows(bank)).to(device) for bank in (self.memory, MemoryBank([happened]))
+        )
+        outdated = self.model.contradicted(memories[None], seen)[0].tolist() if len(memories) else []
+        return [self.memory.forget(s, a) for (s, a, _), gone in zip(list(self.memory), outdated, strict=True) if gone]
+
     def _forget_bumps_into(self, state: int, happened: Transition) -> list[Transition]:
         """Delete and return the bumps that lead, as the model sees it without any bumps, to a state found free."""
         bumps = [t for t in self.memory if t[0] == t[2]]
@@ -376,15 +411,29 @@ class ESWMAgent(Agent):
             if table.end[table.row(source), action] == state
         ]
 
+    def _bumps(self, state: int, actions: Sequence[int] | np.ndarray) -> MemoryBank:
+        """The actions that are not among these, as bumps."""
+        return MemoryBank([(state, action, state) for action in range(self.n_actions) if action not in actions])
+
+    def _number(self, shown: Any) -> int:
+        """The number of a state as an observation shows it."""
+        return state_of(shown) if self._album is None else self._album.number(shown)
+
+    def _check(self, *states: int) -> None:
+        """Refuse states that the model cannot be asked about.
+
+        Raises:
+            ValueError: naming the first of them.
+        """
+        if self._album is None:
+            self.model.codec.check(torch.tensor(states))
+        else:
+            self._album.views(states)
+
     def _rename_in_table(self, old: int, new: int) -> None:
         self._latent = None
         if self._table is not None:
             self._table = None if self._table.row(new) is not None else self._table.rename(old, new)
-
-
-def _bumps(state: int, actions: Sequence[int] | np.ndarray) -> MemoryBank:
-    """The actions that are not among these, as bumps."""
-    return MemoryBank([(state, action, state) for action in range(N_ACTIONS) if action not in actions])
 
 
 def _require(**options: tuple[str, Sequence[str]]) -> None:

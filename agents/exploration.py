@@ -12,7 +12,6 @@ import numpy as np
 
 from eswm_gym.agents.places import Place
 from eswm_gym.agents.planning import UNKNOWN, TransitionTable, search
-from eswm_gym.rooms import N_ACTIONS
 
 RULES = ("frontier", "uncertainty")
 # How much each neighbour of an unvisited place speaks for leaving it for later. Places hemmed in by visited ones and
@@ -66,6 +65,7 @@ def nearest_frontier(
         actions: what it may choose from here.
         rng: breaks ties.
     """
+    n_actions = table.end.shape[1]
     ends = {int(s): row for s, row in zip(table.states, table.end.tolist(), strict=True)}
 
     def openness(place: int) -> float:
@@ -79,8 +79,8 @@ def nearest_frontier(
         found: list[tuple[float, float, int]] = []
         following = []
         for here in ring:
-            for action in actions if here == state else range(N_ACTIONS):
-                end = ends.get(here, [UNKNOWN] * N_ACTIONS)[action]
+            for action in actions if here == state else range(n_actions):
+                end = ends.get(here, [UNKNOWN] * n_actions)[action]
                 step = action if here == state else first[here]
                 kind = Place.FRONTIER if end == UNKNOWN else places.get(end, Place.VISITED)
                 if end in first or kind in (Place.WALL, Place.OUTSIDE):

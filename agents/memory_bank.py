@@ -21,15 +21,16 @@ class MemoryBank:
     Args:
         transitions: (N, 3) array or iterable of triples; rows with a negative action are padding and are dropped.
         capacity: most transitions to keep; None for no limit.
+        n_actions: actions are 0 ... n_actions - 1.
 
     Raises:
         ValueError: if there are more transitions than the capacity, or one of them is no transition.
     """
 
-    def __init__(self, transitions: Iterable = (), capacity: int | None = None) -> None:
+    def __init__(self, transitions: Iterable = (), capacity: int | None = None, n_actions: int = N_ACTIONS) -> None:
         if capacity is not None and capacity < 1:
             raise ValueError(f"capacity must be at least 1, got {capacity}")
-        self.capacity = capacity
+        self.capacity, self.n_actions = capacity, n_actions
         self._ends: dict[tuple[int, int], int] = {}
         for row in transitions:
             try:
@@ -52,11 +53,11 @@ class MemoryBank:
             Whether it is new; False if the bank held it already, which leaves the bank as it was.
 
         Raises:
-            ValueError: if a state is negative or the action is not in 0 ... 5.
+            ValueError: if a state is negative or the action is not in 0 ... n_actions - 1.
         """
         source, action, end = int(source), int(action), int(end)
-        if min(source, end) < 0 or not 0 <= action < N_ACTIONS:
-            what = f"states of at least 0 and an action from 0 to {N_ACTIONS - 1}"
+        if min(source, end) < 0 or not 0 <= action < self.n_actions:
+            what = f"states of at least 0 and an action from 0 to {self.n_actions - 1}"
             raise ValueError(f"a transition has {what}, got {(source, action, end)}")
         if self._ends.get((source, action)) == end:
             return False
@@ -95,7 +96,7 @@ class MemoryBank:
         return np.array(list(self), np.int64).reshape(-1, 3)
 
     def copy(self) -> MemoryBank:
-        return MemoryBank(self, self.capacity)
+        return MemoryBank(self, self.capacity, self.n_actions)
 
     def __iter__(self) -> Iterator[Transition]:
         return iter([(source, action, end) for (source, action), end in self._ends.items()])

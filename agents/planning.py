@@ -50,9 +50,9 @@ class TransitionTable:
 
     Attributes:
         states: (K,) int, the known states.
-        end: (K, 6) int, the most likely end state, UNKNOWN for "I don't know".
-        probability: (K, 6) float, of that answer.
-        entropy: (K, 6) float, of the whole prediction, in nats.
+        end: (K, A) int, of A actions the most likely end state, UNKNOWN for "I don't know".
+        probability: (K, A) float, of that answer.
+        entropy: (K, A) float, of the whole prediction, in nats.
     """
 
     states: np.ndarray
@@ -195,7 +195,7 @@ def search(
         if state in done or steps >= horizon or state not in row:
             continue
         done.add(state)
-        for action in range(N_ACTIONS):
+        for action in range(table.end.shape[1]):
             end = int(table.end[row[state], action])
             reached = (
                 best[state][0] + float(price[row[state], action]),

@@ -4,14 +4,18 @@ from eswm_gym.agents.baselines.a2c_lstm import A2CLSTMAgent
 from eswm_gym.agents.baselines.epn import EPNAgent
 from eswm_gym.agents.baselines.explorers import LatticeFrontierAgent, OracleExplorer
 from eswm_gym.agents.baselines.graph_agents import MemoryGraphAgent, PathIntegrationAgent
+from eswm_gym.agents.baselines.grid_agents import GridOracle, GridOracleExplorer, ViewGraphAgent
 from eswm_gym.agents.baselines.random_agent import RandomAgent
 
 __all__ = [
     "A2CLSTMAgent",
     "EPNAgent",
+    "GridOracle",
+    "GridOracleExplorer",
     "LatticeFrontierAgent",
     "MemoryGraphAgent",
     "OracleExplorer",
     "PathIntegrationAgent",
     "RandomAgent",
+    "ViewGraphAgent",
 ]

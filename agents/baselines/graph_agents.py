@@ -17,11 +17,18 @@ class MemoryGraphAgent(Agent):
         self.rng = np.random.default_rng(seed)
         self.memory = MemoryBank()
 
+    n_actions = N_ACTIONS
+
+    @staticmethod
+    def reverse(action: int) -> int | None:
+        """The action that leads back, None if there is none."""
+        return int(reverse_action(action))
+
     def spawn(self, seed: int | None = None) -> MemoryGraphAgent:
         return type(self)(seed)
 
     def reset(self, obs: Observation, info: Info) -> None:
-        self.memory = MemoryBank(info.get("memory_bank", ()))
+        self.memory = MemoryBank(info.get("memory_bank", ()), n_actions=self.n_actions)
         self._graph: nx.DiGraph | None = None
 
     def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
@@ -37,15 +44,15 @@ class MemoryGraphAgent(Agent):
         except (nx.NetworkXNoPath, nx.NodeNotFound):
             path = []
         if len(path) < 2:
-            return int(self.rng.choice(allowed_actions(info)))
+            return int(self.rng.choice(allowed_actions(info, self.n_actions)))
         return self._graph.edges[path[0], path[1]]["action"]
 
     def build_graph(self) -> nx.DiGraph:
         """States, with an edge for each remembered move and its reverse."""
         graph: nx.DiGraph = nx.DiGraph()
         for source, action, end in self.memory:
-            back = reverse_action(action)
-            if source != end and self.memory.end_of(end, back) in (None, source):  # facts overrule reverses
+            back = self.reverse(action)
+            if back is not None and source != end and self.memory.end_of(end, back) in (None, source):  # facts overrule reverses
                 graph.add_edge(end, source, action=back)
         for source, action, end in self.memory:
             if source != end:

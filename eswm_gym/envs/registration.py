@@ -12,6 +12,8 @@ ROOMS = (
 )
 # End of the name, task, memory bank handed out at reset.
 TASKS = (("", "navigate", "spanning"), ("Explore", "explore", "none"))
+MINIGRID_TASKS = (("", "navigate", "cover"), ("Explore", "explore", "none"))
+MINIGRID_MAX_STEPS = 60
 
 
 def register_envs() -> None:
@@ -26,3 +28,12 @@ def register_envs() -> None:
                     max_episode_steps=max_steps,
                     kwargs={"radius": radius, "task": task, "memory_bank": memory_bank},
                 )
+    for suffix, task, memory_bank in MINIGRID_TASKS:
+        env_id = f"ESWM-MiniGrid{suffix}-v0"
+        if env_id not in gym.registry:
+            gym.register(
+                id=env_id,
+                entry_point="eswm_gym.envs.minigrid_room:MiniGridRoomEnv",
+                max_episode_steps=MINIGRID_MAX_STEPS,
+                kwargs={"task": task, "memory_bank": memory_bank},
+            )

@@ -9,6 +9,7 @@ from eswm_gym.world_model.pretrained import (
     save_model,
 )
 from eswm_gym.world_model.transformer import Transformer, TransformerConfig
+from eswm_gym.world_model.view_transformer import ViewPrediction, ViewTransformer, ViewTransformerConfig
 
 __all__ = [
     "ACTION",
@@ -22,6 +23,9 @@ __all__ = [
     "Prediction",
     "Transformer",
     "TransformerConfig",
+    "ViewPrediction",
+    "ViewTransformer",
+    "ViewTransformerConfig",
     "available",
     "load_model",
     "load_pretrained",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -44,6 +44,17 @@ class Problems(NamedTuple):
     masked: Tensor
 
 
+class ProblemSource(Protocol):
+    """One kind of problem in a mixture."""
+
+    @property
+    def share(self) -> float:
+        """How often it is drawn, relative to the other sources."""
+
+    def draw(self, rng: np.random.Generator, rooms: int, queries: int, n_states: int) -> Problems:
+        """Draw a batch of problems for a vocabulary."""
+
+
 @dataclass(frozen=True)
 class Source:
     """One kind of problem in a mixture.
@@ -70,11 +81,16 @@ class Source:
         """Draw n rooms with a bank each."""
         rooms = generate_rooms(rng, n, self.rooms)
         if self.bank == "walk":
-            return walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n), orderly=0.5)
+            return walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n), orderly=0.75)
         banks = spanning_banks(rng, rooms)
         if self.bank == "dense":
             banks = add_transitions(rng, banks, rng.integers(self.capacity - (banks.source >= 0).sum(1) + 1))
         return banks
+
+    def draw(self, rng: np.random.Generator, rooms: int, queries: int, n_states: int) -> Problems:
+        """Draw a batch of problems for a vocabulary."""
+        banks = self.draw_banks(rng, rooms)
+        return to_problems(banks, draw_queries(rng, banks, queries, self.mix), self.capacity, n_states)
 
 
 def to_problems(banks: BankBatch, queries: QueryBatch, capacity: int, n_states: int) -> Problems:
@@ -106,7 +122,7 @@ class ProblemStream(IterableDataset):
 
     def __init__(
         self,
-        sources: tuple[Source, ...],
+        sources: Sequence[ProblemSource],
         n_states: int,
         rooms: int,
         queries: int,
@@ -124,9 +140,7 @@ class ProblemStream(IterableDataset):
         kind = np.random.default_rng([self.seed, step]).choice(len(share), p=share / share.sum())
         source = self.sources[kind]
         rng = np.random.default_rng([self.seed, step, 1 + self.rank])
-        banks = source.draw_banks(rng, self.rooms)
-        queries = draw_queries(rng, banks, self.queries, source.mix)
-        return to_problems(banks, queries, source.capacity, self.n_states)
+        return source.draw(rng, self.rooms, self.queries, self.n_states)
 
     def __iter__(self) -> Iterator[Problems]:
         worker = torch.utils.data.get_worker_info()

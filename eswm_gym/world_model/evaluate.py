@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import torch
 
 from eswm_gym.rooms import PAPER_MIX, Kind, RoomConfig, draw_queries
+from eswm_gym.rooms.grid import GridConfig
 from eswm_gym.world_model.data import Source, to_problems
 from eswm_gym.world_model.eswm import ACTION, ESWM
+from eswm_gym.world_model.grid_evaluate import evaluate_views
+from eswm_gym.world_model.view_transformer import ViewTransformer
 
 COMPONENTS = ("source", "action", "end")
 
 
 @torch.inference_mode()
 def evaluate(
-    model: ESWM, rooms: RoomConfig, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100
+    model: ESWM, rooms: RoomConfig | GridConfig, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100
 ) -> dict[str, float]:
     """Measure a model on fresh rooms with minimal banks and 48 queries each in the paper's mix.
 
@@ -35,8 +40,10 @@ def evaluate(
           here from an unobserved location may also be a blocked move that leaves the agent here.
         - `n/unseen/end`: how many queries.
 
-        And `loss`.
+        And `loss`. MiniGrid's rooms have other measures: see `evaluate_views`.
     """
+    if isinstance(rooms, GridConfig):
+        return evaluate_views(cast(ViewTransformer, model), rooms, n_rooms, seed)
     device = next(model.parameters()).device
     training = model.training
     model.eval()

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eswm_gym.rooms import RoomConfig
+from eswm_gym.rooms.grid import GridConfig
 from eswm_gym.world_model.data import Source
+from eswm_gym.world_model.eswm import ModelConfig
+from eswm_gym.world_model.grid_data import GridSource
 from eswm_gym.world_model.transformer import TransformerConfig
+from eswm_gym.world_model.view_transformer import ViewTransformerConfig
 
 
 @dataclass(frozen=True)
@@ -22,9 +26,9 @@ class Preset:
         decay_from: share of the run after which the learning rate falls linearly to nearly nothing.
     """
 
-    model: TransformerConfig
-    sources: tuple[Source, ...]
-    settings: dict[str, RoomConfig]
+    model: ModelConfig
+    sources: tuple[Source | GridSource, ...]
+    settings: dict[str, RoomConfig | GridConfig]
     rooms: int = 32
     queries: int = 64
     lr: float = 2e-3
@@ -58,12 +62,31 @@ _SURROUNDINGS = (
     Source(RoomConfig.open_arena(3, states=_STATES, hidden=1.0), "minimal", share=0.1),
 )
 
+_GRID = GridConfig()
+_VIEWS = (
+    GridSource(_GRID, "cover", share=0.65, hidden=0.6),
+    GridSource(_GRID, "walk", share=0.35),
+)
+
 PRESETS = {
     # The shipped agent's model.
     "random-wall": Preset(
         model=TransformerConfig(n_states=64, dim=128, layers=2, loops=7, heads=4, state_embeddings=False),
         sources=_agent_mixture(3) + _agent_mixture(2) + _SURROUNDINGS,
         settings=_RANDOM_WALL,
+    ),
+    # MiniGrid: egocentric views, and the paper's plain transformer beside it.
+    "minigrid": Preset(
+        model=ViewTransformerConfig(dim=128, layers=4),
+        sources=_VIEWS,
+        settings={"minigrid": _GRID},
+        queries=32,
+    ),
+    "minigrid-plain": Preset(
+        model=ViewTransformerConfig(dim=128, layers=6, registration=False),
+        sources=_VIEWS,
+        settings={"minigrid": _GRID},
+        queries=32,
     ),
     # A small problem that learns in a minute: for trying things out, and for the tests.
     "tiny": Preset(

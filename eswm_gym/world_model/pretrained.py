@@ -12,11 +12,20 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from eswm_gym.world_model.eswm import ESWM
+from eswm_gym.world_model.eswm import ESWM, ModelConfig
 from eswm_gym.world_model.transformer import Transformer, TransformerConfig
+from eswm_gym.world_model.view_transformer import ViewTransformer, ViewTransformerConfig
 
 WEIGHTS = Path(__file__).parent / "weights"
-ARCHITECTURES = {"transformer": (Transformer, TransformerConfig)}
+ARCHITECTURES: dict[str, tuple[Any, Any]] = {
+    "transformer": (Transformer, TransformerConfig),
+    "view-transformer": (ViewTransformer, ViewTransformerConfig),
+}
+
+
+def build_model(config: ModelConfig) -> ESWM:
+    """A model of the architecture that a config belongs to, with random weights."""
+    return next(model(config) for model, kind in ARCHITECTURES.values() if type(config) is kind)
 
 
 class CheckpointError(ValueError):

@@ -23,16 +23,16 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from eswm_gym.world_model.data import ProblemStream
+from eswm_gym.world_model.eswm import ESWM
 from eswm_gym.world_model.evaluate import evaluate
 from eswm_gym.world_model.presets import PRESETS, Preset
-from eswm_gym.world_model.pretrained import load_model, read_info, save_model
-from eswm_gym.world_model.transformer import Transformer
+from eswm_gym.world_model.pretrained import build_model, load_model, read_info, save_model
 
 WARM_UP_STEPS = 50
 FINAL_LR = 0.02  # share of the peak
 
 
-def make_optimizers(model: Transformer, lr: float) -> list[torch.optim.Optimizer]:
+def make_optimizers(model: ESWM, lr: float) -> list[torch.optim.Optimizer]:
     """Muon for the blocks' matrices, AdamW for embeddings, heads, norms and relation biases."""
     matrices = [p for name, p in model.blocks.named_parameters() if name.endswith("weight") and p.ndim == 2]
     chosen = set(map(id, matrices))
@@ -74,7 +74,7 @@ class Run:
         self.step, self.seconds = 0, 0.0
         self.origin: dict[str, Any] | None = None  # how the weights that it started from were trained
         torch.manual_seed(seed)
-        self.model = Transformer(self.preset.model)
+        self.model = build_model(self.preset.model)
         optimizers = make_optimizers(self.model, self.preset.lr)
         if compiled:  # block by block: a looped model unrolled whole takes minutes to compile
             torch._dynamo.config.recompile_limit = 64  # the sizes of the mixture's banks
@@ -206,7 +206,9 @@ class Run:
         for setting in self.preset.settings:
             line += f"  {setting}"
             for kind in ("unseen", "unsolvable"):
-                cells = (metrics.get(f"{setting}/validity/{kind}/{part}") for part in ("source", "action", "end"))
+                # Of views, accuracy is all there is: a view that is true in the room but another one is not measured.
+                measure = "validity" if f"{setting}/validity/unseen/end" in metrics else "accuracy"
+                cells = (metrics.get(f"{setting}/{measure}/{kind}/{part}") for part in ("source", "action", "end"))
                 line += f" {kind} " + "/".join("-" if v is None else f"{v:.3f}" for v in cells)
         bar.set_postfix_str(f"loss {loss:.3f}, {rate:.0f} pairs/s")
         tqdm.write(line)

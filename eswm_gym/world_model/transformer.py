@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +18,9 @@ from torch import Tensor, nn
 
 from eswm_gym.world_model.codecs import IntegerCodec
 from eswm_gym.world_model.eswm import END, ESWM, SOURCE, EncodedBank, ModelConfig, Prediction
+
+if TYPE_CHECKING:
+    from eswm_gym.world_model.view_transformer import ViewTransformerConfig
 
 N_RELATIONS = 4
 SCORE_CAP = 15.0
@@ -78,7 +81,7 @@ def relations(reader: Tensor, read: Tensor) -> Tensor:
 class Block(nn.Module):
     """Pre-norm attention and feed-forward layer; every token may read the learned null token."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig | ViewTransformerConfig) -> None:
         super().__init__()
         dim, self.heads = config.dim, config.heads
         self.attention_norm = nn.LayerNorm(dim, bias=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# What a cell can be, the fixed set of nine: out of view, a wall, and seven kinds of floor, of which EMPTY is the plain one.
+# What a cell can be, a fixed set of nine: out of view, a wall, and seven kinds of floor, of which EMPTY is the plain one.
 CLASSES = ("unseen", "wall", "empty", "red", "green", "blue", "purple", "yellow", "grey")
 UNSEEN, WALL, EMPTY = 0, 1, 2
 N_CLASSES = len(CLASSES)
@@ -67,9 +67,9 @@ def generate_grids(rng: np.random.Generator, n: int, config: GridConfig) -> np.n
 
 def is_connected(free: np.ndarray) -> np.ndarray:
     """(n,) bool: whether the free cells of (n, height, width) bool hang together; they do where there are none."""
-    first = free.reshape(len(free), -1).argmax(1)
-    reached = np.zeros_like(free)
-    reached.reshape(len(free), -1)[np.arange(len(free)), first] = True
+    first = free.reshape(len(free), free[:1].size).argmax(1) if len(free) else np.empty(0, int)
+    reached = np.zeros(free.shape, bool)
+    reached.reshape(len(free), free[:1].size)[np.arange(len(free)), first] = True
     reached &= free
     while True:
         padded = np.pad(reached, ((0, 0), (1, 1), (1, 1)))

@@ -35,13 +35,17 @@ def pose_index(size: int, x: int, y: int, heading: int) -> int:
     return ((y - 1) * (size - 2) + x - 1) * N_HEADINGS + heading
 
 
+def view_positions(where: np.ndarray) -> np.ndarray:
+    """(K, 25, 2) int (x, y) of each cell in the views of poses (K, 3)."""
+    ahead = AHEAD[where[:, 2]][:, None]
+    right = np.stack([-ahead[..., 1], ahead[..., 0]], -1)
+    return where[:, None, :2] + OFFSETS[:, :1] * right + OFFSETS[:, 1:] * ahead
+
+
 @lru_cache
 def seen_cells(size: int) -> np.ndarray:
     """(P, 25) int, the number y * size + x of each cell in each pose's view; -1 off the grid."""
-    where = poses(size)
-    ahead = AHEAD[where[:, 2]][:, None]
-    right = np.stack([-ahead[..., 1], ahead[..., 0]], -1)
-    x, y = np.moveaxis(where[:, None, :2] + OFFSETS[:, :1] * right + OFFSETS[:, 1:] * ahead, -1, 0)
+    x, y = np.moveaxis(view_positions(poses(size)), -1, 0)
     inside = (x >= 0) & (x < size) & (y >= 0) & (y < size)
     return np.where(inside, y * size + x, -1)
 

@@ -1,0 +1,467 @@
+"""The paper's MiniGrid world: an agent that sees a few cells ahead, in a room of coloured floors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from minigrid.core.actions import Actions
+from minigrid.core.constants import COLOR_TO_IDX, OBJECT_TO_IDX
+from minigrid.core.grid import Grid
+from minigrid.core.mission import MissionSpace
+from minigrid.core.world_object import Floor, Wall
+from minigrid.minigrid_env import MiniGridEnv
+from minigrid.utils.rendering import fill_coords, point_in_triangle, rotate_fn
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import shortest_path
+
+from eswm_gym.envs.hex_room import STEP_PENALTY, TASKS
+from eswm_gym.rooms.grid import (
+    CLASSES,
+    EMPTY,
+    ENCODING,
+    N_ACTIONS,
+    N_CLASSES,
+    N_HEADINGS,
+    UNSEEN,
+    VIEW,
+    WALL,
+    GridConfig,
+    GridRooms,
+    cover_bank,
+    generate_grids,
+    pose_index,
+    poses,
+    views_of,
+)
+from eswm_gym.rooms.grid.layouts import is_connected
+
+Pose = tuple[int, int, int]
+
+MEMORY_BANKS = ("cover", "none")
+CONFIG = GridConfig()
+SIZE = CONFIG.size
+MISSIONS = {"navigate": "go to where the view is the goal", "explore": "see the whole room"}
+# The class of each (object, colour) of MiniGrid's encoding.
+CLASS_OF = np.zeros((len(OBJECT_TO_IDX), len(COLOR_TO_IDX)), np.uint8)
+CLASS_OF[ENCODING[:, 0], ENCODING[:, 1]] = range(N_CLASSES)
+
+
+class MiniGridRoomEnv(MiniGridEnv):
+    """
+    ## Description
+    A room of MiniGrid, a new one in each episode (paper: "MiniGrid environments"): 9 x 9 cells with walls all
+    around, a few straight walls inside and a floor of random colours. The agent sees 5 x 5 cells ahead, but
+    not through walls. It is told neither where it is nor which way it faces.
+
+    In the task `navigate` the agent is shown the view of a goal pose, which no other pose of the room has, and
+    has to reach that pose. In the task `explore` it has to see as many cells as it can.
+
+    Movement, views and rendering are MiniGrid's own.
+
+    ## Action Space
+    `Discrete(3)`, MiniGrid's first three:
+
+    - 0: turn left
+    - 1: turn right
+    - 2: forward
+
+    A step into a wall leaves the agent where it is. MiniGrid's other `Actions`, which keys of its
+    `ManualControl` send, are steps that do nothing; as plain integers they are errors.
+
+    ## Observation Space
+    A flat `Dict`:
+
+    - `state`: the view as classes, `Box(0, 8, (5, 5), uint8)`, indexed [x, y] as MiniGrid's images: the agent
+      is at [2, 4] and looks towards smaller y. Its own cell always shows as empty.
+    - `goal`: the view at the goal pose, likewise, as it was when the episode began. Only in the task
+      `navigate`.
+    - `image`: the same view in MiniGrid's encoding, `Box(0, 10, (5, 5, 3), uint8)`, for MiniGrid's wrappers.
+      Its bound is not 255, so that stable-baselines3 does not take it for a picture.
+
+    The nine classes, in order: unseen, wall, empty (plain floor), and floor that is red, green, blue, purple,
+    yellow or grey.
+
+    MiniGrid's `direction` would be a compass and is left out, and so is its `mission`, which never changes.
+    Its wrappers work, except `FlatObsWrapper` and `DictObservationSpaceWrapper`, which read the mission, and
+    `DirectionObsWrapper`, which looks for a `Goal` object.
+
+    ## Rewards
+    - `navigate`: -0.01 for each step, except 1 for the step that reaches the goal.
+    - `explore`: the number of cells, walls too, that the step shows for the first time. What the first view
+      shows counts as seen already; the cell under the agent is not seen.
+
+    ## Starting State
+    A new room, a start drawn uniformly from the free poses, and a goal drawn uniformly from the other poses
+    whose view is unique in the room. A pose is (x, y, heading), a heading being 0: right, 1: down, 2: left or
+    3: up. All free cells hang together, so that every pose can be reached. `reset(options=...)` takes any of:
+
+    - `grid`: the room as (9, 9) classes, indexed [y, x].
+    - `start`, `goal`: poses; `goal` only in the task `navigate`.
+
+    ## Episode End
+    - Termination: `navigate`: the agent is at the goal pose. `explore`: it has seen every cell that can be
+      seen from where it can go.
+    - Truncation: by the time limit of the registered ids, 60 steps, which is Gymnasium's: MiniGrid's own
+      `max_steps` is off. An environment built without `gymnasium.make` has none.
+
+    ## Information
+    `reset()` and `step()` return:
+
+    - `action_mask`: (3,) int8, all 1, since every action can be tried. The method `action_masks()` returns
+      the same as bool.
+    - `pose`: (3,) int64, where the agent is.
+    - `is_success`: bool, whether the task is done.
+    - `blocked`: bool, whether the last action left the agent where it was.
+    - `shortest_path_length`: int, actions from here to the goal, turns too, -1 if walls were added that cut it
+      off. Only in the task `navigate`.
+    - `coverage`: float, how much has been seen of what can be seen. Only in the task `explore`.
+
+    With `memory_bank="cover"`, `reset()` also returns:
+
+    - `memory_bank`: (24, 51) int64, transitions in random order: the 25 classes of a view, the
+      action and the 25 classes of the view after it. Rows of -1 at the end make up for missing ones, so that
+      vector environments can stack the banks. `bank[bank[:, 0] >= 0]` drops them.
+
+    ## Arguments
+    - `task="navigate"`: or `"explore"`.
+    - `memory_bank="none"`: or `"cover"`, what `ESWM-MiniGrid-v0` uses.
+    - `render_mode=None`: `"human"` or `"rgb_array"`. Pictures of the whole room show the goal pose as a small
+      white triangle.
+    - `max_steps=None`: MiniGrid's own time limit; None is no limit.
+    - `highlight`, `tile_size`, `screen_size`, `agent_pov`: MiniGrid's.
+
+    While an episode runs, `add_walls(cells)` and `remove_walls(cells)` change the room, and `get_state()` and
+    `set_state(state)` save it and go back. The environment can be copied and pickled.
+
+    ## Version History
+    * v0: Initial version
+    """
+
+    def __init__(
+        self,
+        task: str = "navigate",
+        memory_bank: str = "none",
+        render_mode: str | None = None,
+        max_steps: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        for name, value, choices in (
+            ("task", task, TASKS),
+            ("memory_bank", memory_bank, MEMORY_BANKS),
+            ("render_mode", render_mode, (None, *self.metadata["render_modes"])),
+        ):
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+        super().__init__(
+            MissionSpace(lambda: MISSIONS[task]),
+            grid_size=SIZE,
+            max_steps=sys.maxsize if max_steps is None else max_steps,
+            see_through_walls=False,
+            agent_view_size=VIEW,
+            render_mode=render_mode,
+            **kwargs,
+        )
+        self.task = task
+        self.memory_bank = memory_bank
+        keys = ("state", "goal") if task == "navigate" else ("state",)
+        shown: dict[str, spaces.Space] = {key: spaces.Box(0, N_CLASSES - 1, (VIEW, VIEW), np.uint8) for key in keys}
+        shown["image"] = spaces.Box(0, max(OBJECT_TO_IDX.values()), (VIEW, VIEW, 3), np.uint8)
+        self.observation_space = spaces.Dict(shown)
+        self.action_space = spaces.Discrete(N_ACTIONS)
+        self.goal: Pose | None = None
+
+    # MiniGridEnv leaves the type of its observations open.
+    def reset(  # type: ignore[override]
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Start an episode; see the class for `options`.
+
+        Raises:
+            ValueError: if an option is unknown, the grid is no room of this kind, start or goal is no free pose,
+                they are the same, or the view at the goal is not unique.
+        """
+        gym.Env.reset(self, seed=seed)
+        options = options or {}
+        known = ("grid", "start", "goal") if self.task == "navigate" else ("grid", "start")
+        if unknown := set(options) - set(known):
+            raise ValueError(f"the task {self.task!r} takes the reset options {known}, got {sorted(unknown)}")
+        grid = _as_grid(options["grid"], connected=True) if "grid" in options else self._draw_grid()
+        start, self.goal = self._draw_ends(grid, options.get("start"), options.get("goal"))
+        if self.goal is not None:
+            view = views_of(grid[None], np.array([[pose_index(SIZE, *self.goal)]]))
+            self._goal_view = view.reshape(VIEW, VIEW).astype(np.uint8)
+        self._next = grid, start
+        obs, _ = super().reset()
+        self._seen = np.zeros(SIZE * SIZE, bool)
+        self._measure()
+        self._seen |= self._sight[self._index()]
+        info = self._info(blocked=False)
+        if self.memory_bank == "cover":
+            info["memory_bank"] = cover_bank(grid, self.np_random)
+        return obs, info
+
+    def step(  # type: ignore[override]
+        self, action: int | np.integer
+    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Take one step.
+
+        Raises:
+            ValueError: if the action is neither an integer from 0 to 2 nor one of MiniGrid's `Actions`.
+            ResetNeeded: before the first reset.
+        """
+        before = self.pose
+        if not (self.action_space.contains(action) or isinstance(action, Actions)):
+            raise ValueError(f"action must be an integer from 0 to {N_ACTIONS - 1}, got {action!r}")
+        obs, _, _, truncated, _ = super().step(action)
+        shown = self._sight[self._index()]
+        reward = float((shown & ~self._seen).sum())
+        self._seen |= shown
+        info = self._info(blocked=self.pose == before)
+        if self.task == "navigate":
+            reward = 1.0 if info["is_success"] else STEP_PENALTY
+        return obs, reward, info["is_success"], truncated, info
+
+    def gen_obs(self) -> dict[str, Any]:
+        """Return the observation; MiniGrid's `reset` and `step` call it."""
+        image = super().gen_obs()["image"]
+        views = {"state": _classes(image)} | ({} if self.goal is None else {"goal": self._goal_view.copy()})
+        return {**views, "image": image}
+
+    def render(self) -> Any:
+        """Draw the room: (height, width, 3) uint8 for `rgb_array`, a window for `human`.
+
+        Raises:
+            ResetNeeded: before the first reset.
+        """
+        self._require_reset()
+        return super().render()
+
+    def get_full_render(self, highlight: bool, tile_size: int) -> np.ndarray:
+        """Draw the whole room, as MiniGrid's method of the same name does, and the goal pose on top."""
+        image = super().get_full_render(highlight, tile_size)
+        if self.goal is not None:
+            x, y, heading = self.goal
+            triangle = point_in_triangle((0.35, 0.35), (0.65, 0.5), (0.35, 0.65))
+            tile = image[y * tile_size : (y + 1) * tile_size, x * tile_size : (x + 1) * tile_size]
+            fill_coords(tile, rotate_fn(triangle, cx=0.5, cy=0.5, theta=np.pi / 2 * heading), (255, 255, 255))
+        return image
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        super().close()
+        self.window = self.clock = None
+
+    @property
+    def pose(self) -> Pose:
+        """Where the agent is, as (x, y, heading).
+
+        Raises:
+            ResetNeeded: before the first reset.
+        """
+        self._require_reset()
+        x, y = self.agent_pos
+        return int(x), int(y), int(self.agent_dir)
+
+    @property
+    def grid_classes(self) -> np.ndarray:
+        """(9, 9) int8, the room as it is now, indexed [y, x]; a copy.
+
+        Raises:
+            ResetNeeded: before the first reset.
+        """
+        self._require_reset()
+        return _classes(self.grid.encode()).T.astype(np.int8, order="C")
+
+    def action_masks(self) -> np.ndarray:
+        """(3,) bool, all True; the name is MaskablePPO's."""
+        self._require_reset()
+        return np.ones(N_ACTIONS, bool)
+
+    def add_walls(self, cells: Iterable[tuple[int, int]]) -> None:
+        """Turn free cells (x, y) into walls while the episode runs.
+
+        Raises:
+            ValueError: naming a cell that holds the agent or the goal, is a wall or does not lie inside.
+        """
+        grid, cells = self.grid_classes, [_as_cell(cell) for cell in cells]
+        for name, taken in (("agent", self.pose), ("goal", self.goal)):
+            if taken is not None and taken[:2] in cells:
+                raise ValueError(f"a wall cannot be put on cell {taken[:2]}: the {name} is there")
+        for x, y in cells:
+            if grid[y, x] == WALL:
+                raise ValueError(f"cell {(x, y)} is a wall already")
+        for x, y in cells:
+            self.grid.set(x, y, Wall())
+        self._measure()
+
+    def remove_walls(self, cells: Iterable[tuple[int, int]]) -> None:
+        """Turn walls at cells (x, y) into plain floor while the episode runs.
+
+        Raises:
+            ValueError: naming a cell that is not a wall or does not lie inside.
+        """
+        grid, cells = self.grid_classes, [_as_cell(cell) for cell in cells]
+        for x, y in cells:
+            if grid[y, x] != WALL:
+                raise ValueError(f"cell {(x, y)} is not a wall")
+        for x, y in cells:
+            self.grid.set(x, y, None)
+        self._measure()
+
+    def get_state(self) -> dict[str, Any]:
+        """Return all that later steps and resets depend on, random numbers too, as a dict ready for JSON."""
+        return {
+            "grid": self.grid_classes.tolist(),
+            "pose": list(self.pose),
+            "goal": None if self.goal is None else list(self.goal),
+            "goal_view": None if self.goal is None else self._goal_view.tolist(),
+            "seen": np.flatnonzero(self._seen).tolist(),
+            "step_count": self.step_count,
+            "rng": self.np_random.bit_generator.state,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go back to what `get_state` returned, here or in another environment with the same arguments.
+
+        Raises:
+            ValueError: if the state is of another task or its grid is no room of this kind.
+        """
+        if (state["goal"] is None) != (self.task == "explore"):
+            raise ValueError(f"the task is {self.task!r}, but the state's goal is {state['goal']!r}")
+        grid = _as_grid(state["grid"])
+        self._next = grid, _as_pose(grid, state["pose"], "pose")
+        if state["goal"] is not None:
+            self.goal = _as_pose(grid, state["goal"], "goal")
+            self._goal_view = np.array(state["goal_view"], np.uint8)
+        self._gen_grid(SIZE, SIZE)
+        self.step_count = state["step_count"]
+        self._seen = np.isin(np.arange(SIZE * SIZE), state["seen"])
+        self.np_random.bit_generator.state = state["rng"]
+        self._measure()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "window": None, "clock": None}  # a window can be neither copied nor pickled
+
+    def _require_reset(self) -> None:
+        if self.agent_pos is None:
+            raise ResetNeeded("call reset() first: there is no room yet")
+
+    def _gen_grid(self, width: int, height: int) -> None:
+        """Fill MiniGrid's grid; `reset` and `set_state` say with what."""
+        classes, (x, y, self.agent_dir) = self._next
+        self.agent_pos = x, y
+        self.grid = Grid(width, height)
+        for y, x in np.argwhere(classes != EMPTY).tolist():
+            self.grid.set(x, y, Wall() if classes[y, x] == WALL else Floor(CLASSES[classes[y, x]]))
+
+    def _draw_grid(self) -> np.ndarray:
+        while True:  # in rooms that look the same all over there is no goal
+            grids = generate_grids(self.np_random, 1, CONFIG)
+            if GridRooms.of(grids).unique.sum() > 1:
+                return grids[0]
+
+    def _draw_ends(self, grid: np.ndarray, start: Any, goal: Any) -> tuple[Pose, Pose | None]:
+        """Return start and goal (None in the task `explore`): those given, else random ones."""
+        room = GridRooms.of(grid[None])
+        starts, goals = room.free[0], room.unique[0]
+        if goal is not None:
+            goal = _as_pose(grid, goal, "goal")
+            if not goals[pose_index(SIZE, *goal)]:
+                raise ValueError(f"goal {goal} must have a view that no other pose has")
+            starts[pose_index(SIZE, *goal)] = False
+        start = self._draw_pose(starts) if start is None else _as_pose(grid, start, "start")
+        if self.task == "explore":
+            return start, None
+        if start == goal:
+            raise ValueError(f"goal {goal} must be another pose than start {start}")
+        goals[pose_index(SIZE, *start)] = False
+        if not goals.any():
+            raise ValueError("grid has no pose, apart from the start, with a view that no other pose has")
+        return start, goal or self._draw_pose(goals)
+
+    def _draw_pose(self, among: np.ndarray) -> Pose:
+        x, y, heading = poses(SIZE)[self.np_random.choice(np.flatnonzero(among))].tolist()
+        return x, y, heading
+
+    def _measure(self) -> None:
+        """Find what each pose sees, and its distance to the goal or, where there is none, to the agent."""
+        room = GridRooms.of(self.grid_classes[None])
+        targets = room.targets[0]
+        came_from = csr_array((np.ones(targets.size), (targets.ravel(), np.arange(len(targets)).repeat(N_ACTIONS))))
+        end = pose_index(SIZE, *(self.pose if self.goal is None else self.goal))
+        distances = shortest_path(came_from, unweighted=True, indices=end)
+        self._distances = np.where(np.isfinite(distances), distances, -1).astype(np.int64)
+        self._sight = room.sight[0]
+        self._seeable = self._sight[(self._distances >= 0) & room.free[0]].any(0)
+
+    def _index(self) -> int:
+        return pose_index(SIZE, *self.pose)
+
+    def _info(self, blocked: bool) -> dict[str, Any]:
+        to_see = self._seeable & ~self._seen
+        info = {
+            "action_mask": self.action_masks().astype(np.int8),
+            "pose": np.array(self.pose, np.int64),
+            "is_success": not to_see.any() if self.goal is None else self.pose == self.goal,
+            "blocked": blocked,
+        }
+        if self.goal is None:
+            info["coverage"] = float(1 - to_see.sum() / self._seeable.sum())
+        else:
+            info["shortest_path_length"] = int(self._distances[self._index()])
+        return info
+
+
+def _classes(encoded: np.ndarray) -> np.ndarray:
+    """The classes of what MiniGrid encoded, (..., 3)."""
+    return CLASS_OF[encoded[..., 0], encoded[..., 1]]
+
+
+def _as_grid(grid: Any, connected: bool = False) -> np.ndarray:
+    grid = np.asarray(grid)
+    if grid.shape != (SIZE, SIZE) or grid.dtype.kind not in "iu":
+        raise ValueError(f"grid must be {(SIZE, SIZE)} integers, got {grid.shape} of {grid.dtype}")
+    if grid.min() <= UNSEEN or grid.max() >= N_CLASSES:
+        raise ValueError(f"grid must hold classes from 1 to {N_CLASSES - 1}, got {grid.min()} to {grid.max()}")
+    inside = grid[1:-1, 1:-1]
+    if (grid == WALL).sum() - (inside == WALL).sum() != grid.size - inside.size:
+        raise ValueError(f"grid must have walls (class {WALL}) all around")
+    if (inside == WALL).all():
+        raise ValueError("grid must have a free cell")
+    grid = grid.astype(np.int8, order="C")
+    if connected and not is_connected(grid[None] != WALL)[0]:
+        raise ValueError("grid must have free cells that hang together")
+    return grid
+
+
+def _as_pose(grid: np.ndarray, pose: Any, name: str) -> Pose:
+    x, y, heading = _as_integers(pose, 3, name)
+    if not (_is_inside(x, y) and 0 <= heading < N_HEADINGS):
+        raise ValueError(f"{name} must be (x, y, heading) inside the walls with a heading from 0 to 3, got {pose!r}")
+    if grid[y, x] == WALL:
+        raise ValueError(f"{name} {(x, y, heading)} is in a wall")
+    return x, y, heading
+
+
+def _as_cell(cell: Any) -> tuple[int, int]:
+    x, y = _as_integers(cell, 2, "cell")
+    if not _is_inside(x, y):
+        raise ValueError(f"cell must lie inside the walls around, got {cell!r}")
+    return x, y
+
+
+def _as_integers(value: Any, n: int, name: str) -> list[int]:
+    array = np.asarray(value)
+    if array.shape != (n,) or array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be {n} integers, got {value!r}")
+    return array.tolist()
+
+
+def _is_inside(x: int, y: int) -> bool:
+    return 0 < x < SIZE - 1 and 0 < y < SIZE - 1

@@ -1,0 +1,175 @@
+"""Memory banks of MiniGrid's rooms (paper: "Generating Memory Banks").
+
+Either transitions here and there that together show the room, with views that overlap, or those of a walk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eswm_gym.rooms.grid.layouts import WALL
+from eswm_gym.rooms.grid.views import (
+    FORWARD,
+    LEFT,
+    N_ACTIONS,
+    N_CELLS,
+    RIGHT,
+    free_poses,
+    is_unique,
+    sight,
+    targets_of,
+    views_of,
+)
+
+# Two views tell how they lie to each other if they share so many floor cells: with seven kinds of floor, others
+# agree on six by chance once in 100,000.
+OVERLAP = 6
+COVER_BANK_SIZE = 24  # most transitions of a cover bank
+ROW = 2 * N_CELLS + 1  # a transition: the cells of s_s, the action, the cells of s_e
+
+
+@dataclass(frozen=True, eq=False)
+class GridRooms:
+    """B layouts and all that follows from them; P poses each.
+
+    Attributes:
+        grids: (B, size, size) int8 classes.
+        views: (B, P, 25) int8, what each pose shows.
+        targets: (B, P, 3) int, where each action leads.
+        free: (B, P) bool, poses on floor.
+        sight: (B, P, size * size) bool, the cells whose class each pose sees.
+        unique: (B, P) bool, free poses with a view of their own.
+    """
+
+    grids: np.ndarray
+    views: np.ndarray
+    targets: np.ndarray
+    free: np.ndarray
+    sight: np.ndarray
+    unique: np.ndarray
+
+    @staticmethod
+    def of(grids: np.ndarray) -> GridRooms:
+        views, free = views_of(grids), free_poses(grids)
+        return GridRooms(grids, views, targets_of(grids), free, sight(grids, views), is_unique(views, free))
+
+    def __len__(self) -> int:
+        return len(self.grids)
+
+    @property
+    def floor(self) -> np.ndarray:
+        """(B, size * size) bool."""
+        return (self.grids != WALL).reshape(len(self), -1)
+
+    @property
+    def visible(self) -> np.ndarray:
+        """(B, size * size) bool, the cells that can be seen from somewhere."""
+        return (self.sight & self.free[..., None]).any(1)
+
+
+@dataclass(frozen=True, eq=False)
+class GridBanks:
+    """A memory bank for each of B rooms.
+
+    Attributes:
+        rooms: the rooms.
+        pose: (B, N) int, where each transition starts; -1 fills up.
+        action: (B, N) int; -1 fills up.
+    """
+
+    rooms: GridRooms
+    pose: np.ndarray
+    action: np.ndarray
+
+    def transitions(self) -> np.ndarray:
+        """(B, N, 51) int64 rows: the cells of s_s, the action, the cells of s_e; rows of -1 fill up."""
+        return rows_of(self.rooms, self.pose, self.action)
+
+    def known(self) -> np.ndarray:
+        """(B, size * size) bool, the cells whose class the bank shows."""
+        rooms, room = self.rooms, np.arange(len(self.rooms))[:, None]
+        seen = rooms.sight[room, self.pose] | rooms.sight[room, rooms.targets[room, self.pose, self.action]]
+        return (seen & (self.pose >= 0)[..., None]).any(1)
+
+
+def rows_of(rooms: GridRooms, pose: np.ndarray, action: np.ndarray) -> np.ndarray:
+    """(B, N, 51) int64 rows of the moves (B, N) from poses; rows of -1 where the pose is -1."""
+    room = np.arange(len(rooms))[:, None]
+    end = rooms.targets[room, pose, action]
+    rows = np.concatenate([rooms.views[room, pose], action[..., None], rooms.views[room, end]], 2).astype(np.int64)
+    rows[pose < 0] = -1
+    return rows
+
+
+def cover_banks(rng: np.random.Generator, rooms: GridRooms, share: np.ndarray | float = 1.0) -> GridBanks:
+    """Draw transitions that together show the room: each new one overlaps what is seen and shows something new.
+
+    Args:
+        rng: source of randomness.
+        rooms: B rooms.
+        share: (B,) or one, of the visible cells to show; the rest is the unobserved region.
+    """
+    batch, n_poses = rooms.free.shape
+    visible = rooms.visible
+    wanted = np.ceil(np.asarray(share) * visible.sum(1))
+    room = np.arange(batch)
+    # A transition shows what both of its ends show; steps into walls show nothing more.
+    shows = (rooms.sight[:, :, None] | rooms.sight[room[:, None, None], rooms.targets]).reshape(
+        batch, -1, visible.shape[1]
+    )
+    may = (rooms.free[..., None] & (rooms.targets != np.arange(n_poses)[:, None])).reshape(batch, -1)
+    floor = rooms.floor
+    as_number = shows.astype(np.float32)
+    seen = np.zeros_like(visible)
+    chosen = np.full((batch, COVER_BANK_SIZE), -1)
+    for i in range(COVER_BANK_SIZE):
+        new = np.matmul(as_number, (~seen)[..., None].astype(np.float32))[..., 0]
+        shared = np.matmul(as_number, (seen & floor)[..., None].astype(np.float32))[..., 0]
+        if i == 0:  # begin where there is much to see
+            shared = np.matmul(as_number, floor[..., None].astype(np.float32))[..., 0] - OVERLAP
+        fits = may & (new > 0) & (shared >= OVERLAP)
+        going = fits.any(1) & (seen.sum(1) < wanted)
+        if not going.any():
+            break
+        # As likely as it shows much that is new: one key for each, the greatest wins.
+        best = np.where(fits, rng.random(new.shape) ** (1 / np.maximum(new, 1)), -1).argmax(1)
+        chosen[going, i] = best[going]
+        seen[going] |= shows[room, best][going]
+    pose, action = np.divmod(chosen, N_ACTIONS)
+    return GridBanks(rooms, np.where(chosen < 0, -1, pose), np.where(chosen < 0, -1, action))
+
+
+def cover_bank(grid: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(24, 51) int64, the bank of one (size, size) layout, rows of -1 at the end; see `cover_banks`."""
+    return cover_banks(rng, GridRooms.of(grid[None])).transitions()[0]
+
+
+def walk_banks(rng: np.random.Generator, rooms: GridRooms, steps: np.ndarray, onward: float = 0.75) -> GridBanks:
+    """Walk through the rooms from a random pose and remember each different move once.
+
+    Args:
+        rng: source of randomness.
+        rooms: B rooms.
+        steps: (B,) int, how many moves each walk has.
+        onward: probability of a step ahead where nothing is in the way; else the agent turns, mostly as before.
+    """
+    batch = len(rooms)
+    room = np.arange(batch)
+    pose = np.where(rooms.free, rng.random(rooms.free.shape), -1).argmax(1)
+    longest = int(steps.max(initial=0))
+    moves = np.full((batch, longest), -1)
+    turn = rng.integers(LEFT, RIGHT + 1, batch)
+    for i in range(longest):
+        turn = np.where(rng.random(batch) < 0.2, LEFT + RIGHT - turn, turn)
+        blocked = rooms.targets[room, pose, FORWARD] == pose
+        # A bump now and then: agents try walls, and rooms change.
+        ahead = rng.random(batch) < np.where(blocked, 0.03, onward)
+        action = np.where(ahead, FORWARD, turn)
+        move = pose * N_ACTIONS + action
+        new = (i < steps) & ~(moves[:, :i] == move[:, None]).any(1)
+        moves[new, i] = move[new]
+        pose = rooms.targets[room, pose, action]
+    kept, action = np.divmod(moves, N_ACTIONS)
+    return GridBanks(rooms, np.where(moves < 0, -1, kept), np.where(moves < 0, -1, action))

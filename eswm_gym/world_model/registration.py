@@ -1,0 +1,229 @@
+"""Registration of egocentric views: how they lie to each other, and the map that they form together.
+
+What equality of states is to a room of symbols, overlap is to a room seen in views: two views show neighbouring poses
+if one, turned and moved, agrees with the other where they overlap. Memories are placed on a map around one of them, a
+few at a time, by attention over all poses of the map, and a view is then looked up by the same attention. How much
+agreement and contradiction count is learned. A map written to and read from by attention over poses is the idea of
+MapNet (Henriques & Vedaldi, CVPR 2018); ours has neither order nor motion to go by, only a set of transitions.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from eswm_gym.rooms.grid import (
+    AHEAD,
+    FORWARD,
+    HERE,
+    IN_FRONT,
+    LEFT,
+    N_CELLS,
+    N_CLASSES,
+    N_HEADINGS,
+    OFFSETS,
+    RIGHT,
+    UNSEEN,
+    WALL,
+    view_positions,
+)
+
+N_KINDS = N_CLASSES - 1  # what a map cell can be: all but UNSEEN
+OWN = N_CLASSES  # class of the agent's own cell, of which a view shows no more than that it is floor
+BACK, STAY = 3, 4  # motions beside the three actions: a step back, none
+N_MOTIONS = 5
+INVERSE = torch.tensor([RIGHT, LEFT, BACK])  # of the actions
+ITERATIONS = 6
+NOWHERE = 8.0  # evidence below which a view is nowhere on the map, about the log of the number of poses
+CERTAIN = 0.9  # a memory is placed where it is with more than this probability
+OFF_THE_MAP = -1e4  # evidence
+
+
+class Geometry:
+    """Fixed tables of a map that is large enough for a room, wherever in it the map begins.
+
+    Args:
+        size: width of the room, its walls included.
+
+    Attributes:
+        n_cells, n_poses: of the map.
+        origin: the pose of the memory that the map begins with.
+        cells: (P, 25) the map cell of each cell of the view at each pose.
+        moved: (5, P) the pose to which each motion leads; P off the map.
+        overlap: (5, 25) the cell of a view where each cell of the view after a motion was; 25 outside.
+    """
+
+    def __init__(self, size: int) -> None:
+        reach = size - 3  # between two cells inside
+        half = reach + int(OFFSETS.max())
+        side = 2 * half + 1
+        span = np.arange(-reach, reach + 1)
+        y, x, heading = (a.ravel() for a in np.meshgrid(span, span, np.arange(N_HEADINGS), indexing="ij"))
+        self.n_cells, self.n_poses = side * side, len(x)
+        where = np.stack([x, y, heading], 1)
+        position = view_positions(where) + half
+        self.cells = torch.from_numpy(position[..., 1] * side + position[..., 0])
+        number = {tuple(pose): i for i, pose in enumerate(where.tolist())}
+        self.origin = number[0, 0, 0]
+        self.moved = torch.tensor([[number.get(_move(*pose, m), len(x)) for pose in number] for m in range(N_MOTIONS)])
+        first = {tuple(p): i for i, p in enumerate(view_positions(np.zeros((1, 3), int))[0].tolist())}
+        after = view_positions(np.array([_move(0, 0, 0, m) for m in range(N_MOTIONS)]))
+        self.overlap = torch.tensor([[first.get(tuple(p), N_CELLS) for p in view] for view in after.tolist()])
+
+
+def _move(x: int, y: int, heading: int, motion: int) -> tuple[int, int, int]:
+    step = {FORWARD: 1, BACK: -1}.get(motion, 0)
+    turn = {LEFT: -1, RIGHT: 1}.get(motion, 0)
+    ahead = AHEAD[heading]
+    return x + step * int(ahead[0]), y + step * int(ahead[1]), (heading + turn) % N_HEADINGS
+
+
+@lru_cache
+def geometry(size: int) -> Geometry:
+    return Geometry(size)
+
+
+def kinds_of(view: Tensor) -> Tensor:
+    """(..., 25, 8) float one-hot of what the cells (..., 25) of views are; zeros where that does not show."""
+    kind = F.one_hot(view.clamp(min=UNSEEN), N_CLASSES)[..., 1:].float()
+    kind[..., HERE, :] = 0
+    return kind
+
+
+def motion_of(view: Tensor, action: Tensor) -> Tensor:
+    """(...) the motion that an action (...) is at a view (..., 25): none for a step into a wall."""
+    blocked = (view[..., IN_FRONT] == WALL) & (action == FORWARD)
+    return torch.where(blocked, STAY, action)
+
+
+def _split(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Source views (..., 25), actions (...) and end views (..., 25) of transitions (..., 51)."""
+    return rows[..., :N_CELLS], rows[..., N_CELLS], rows[..., N_CELLS + 1 :]
+
+
+def _off_the_map(cells: Tensor, n_cells: int) -> Tensor:
+    """(P + 1, 25) the cells of each view, with a last row for the pose off the map."""
+    return F.pad(cells, (0, 0, 0, 1), value=n_cells)
+
+
+class Registration(nn.Module):
+    """Places views on a map; see the module.
+
+    Args:
+        size: width of the room, its walls included.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+        # How much each class of a view speaks for a map cell of each kind.
+        evidence = torch.full((N_CLASSES + 1, N_KINDS), -4.0)
+        evidence[torch.arange(1, N_CLASSES), torch.arange(N_KINDS)] = 2.0
+        evidence[WALL, WALL - 1] = 1.0
+        evidence[UNSEEN] = 0.0
+        evidence[OWN, WALL:] = 0.0
+        self.evidence = nn.Parameter(evidence)
+        self.nowhere = nn.Parameter(torch.tensor(NOWHERE))
+
+    @property
+    def geometry(self) -> Geometry:
+        return geometry(self.size)
+
+    @torch.no_grad()
+    def build_map(self, memories: Tensor) -> Tensor:
+        """Place the memories of B banks (B, N, 51) on a map each.
+
+        Returns:
+            (B, P, 200) float, what the view at each pose of the map shows: for each of 25 cells 8 numbers from 0 to 1.
+        """
+        return self._views(self._paint(memories, self.place(memories)))
+
+    @torch.no_grad()
+    def place(self, memories: Tensor) -> Tensor:
+        """(B, N) the pose of each memory's source on the map of its bank, P where that is not known.
+
+        The map begins with the memory that shows most floor, so that it does not depend on the order of the bank.
+        Only what surely is somewhere is put there; what then overlaps follows in the next iteration.
+        """
+        shape = self.geometry
+        source, action, end = _split(memories)
+        held = action >= 0
+        room = torch.arange(len(memories), device=memories.device)
+        first = (kinds_of(source) + kinds_of(end))[..., WALL:].sum((2, 3)).argmax(1)
+        pose = torch.full_like(action, shape.n_poses)
+        pose[room, first] = shape.origin
+        pose[~held] = shape.n_poses
+        after = shape.moved.to(memories.device)[motion_of(source, action.clamp(min=0))]
+        for _ in range(ITERATIONS):
+            views = self._views(self._paint(memories, pose))
+            at_end = F.pad(self.match(end, views), (0, 1), value=OFF_THE_MAP)
+            certainty, best = self.poses(self.match(source, views) + at_end.gather(2, after)).max(2)
+            before, pose = pose, torch.where((certainty > CERTAIN) & held, best, shape.n_poses)
+            pose[room, first] = torch.where(held[room, first], shape.origin, shape.n_poses)
+            if (pose == before).all():
+                break
+        return pose
+
+    @torch.no_grad()
+    def contradicted(self, memories: Tensor, seen: Tensor) -> Tensor:
+        """(B, N) bool, which memories show a cell as something else than a transition (B, 51) seen just now does.
+
+        None are where the transition cannot be placed among the memories.
+        """
+        both = torch.cat([seen[:, None], memories], 1)
+        pose = self.place(both)
+        source, _, end = _split(both)
+        now = self._paint(both[:, :1], pose[:, :1])  # zeros where it shows nothing
+        cells = _off_the_map(self.geometry.cells, self.geometry.n_cells)[self._ends(both, pose)]  # (B, 1 + N, 2, 25)
+        shown = now.gather(1, cells.flatten(1)[..., None].expand(-1, -1, N_KINDS)).view(*cells.shape, N_KINDS)
+        kinds = torch.stack([kinds_of(source), kinds_of(end)], 2)
+        differ = (shown.sum(-1) > 0) & (kinds.sum(-1) > 0) & ((shown * kinds).sum(-1) == 0)
+        return differ.flatten(2).any(2)[:, 1:] & (memories[..., N_CELLS] >= 0)
+
+    def _ends(self, memories: Tensor, pose: Tensor) -> Tensor:
+        """(B, N, 2) the poses of source and end, from those of the source."""
+        source, action, _ = _split(memories)
+        moved = F.pad(self.geometry.moved, (0, 1), value=self.geometry.n_poses).to(pose.device)
+        return torch.stack([pose, moved[motion_of(source, action.clamp(min=0)), pose]], 2)
+
+    def _paint(self, memories: Tensor, pose: Tensor) -> Tensor:
+        """(B, cells + 1, 8) what the memories that have a pose show of each map cell, as shares; the last one is off the map."""
+        shape = self.geometry
+        source, _, end = _split(memories)
+        kinds = torch.stack([kinds_of(source), kinds_of(end)], 2)
+        cells = _off_the_map(shape.cells.to(pose.device), shape.n_cells)[self._ends(memories, pose)]
+        votes = kinds.new_zeros(len(memories), shape.n_cells + 1, N_KINDS)
+        votes.scatter_add_(1, cells.flatten(1)[..., None].expand(-1, -1, N_KINDS), kinds.flatten(1, 3))
+        votes[:, -1] = 0
+        return votes / votes.sum(2, keepdim=True).clamp(min=1)
+
+    def _views(self, painted: Tensor) -> Tensor:
+        """(B, P, 200) the views at each pose of painted maps."""
+        return painted[:, self.geometry.cells.to(painted.device)].flatten(2)
+
+    def match(self, view: Tensor, views: Tensor) -> Tensor:
+        """(B, T, P) evidence that each of the views (B, T, 25) is the one at each pose of the maps (B, P, 200)."""
+        own = torch.zeros_like(view)
+        own[..., HERE] = OWN
+        speaks = F.embedding(torch.where(own > 0, own, view.clamp(min=UNSEEN)), self.evidence).flatten(2)
+        return (speaks.to(views.dtype) @ views.mT).float()
+
+    def poses(self, logits: Tensor) -> Tensor:
+        """(B, T, P) probabilities of poses from evidence; what is missing to one is that the view is nowhere."""
+        nowhere = self.nowhere.expand(*logits.shape[:2], 1)
+        return torch.cat([logits, nowhere], 2).softmax(2)[..., :-1]
+
+    def move(self, p: Tensor, motion: Tensor) -> Tensor:
+        """(B, Q, P) probabilities of poses after motions (B, Q)."""
+        back = torch.tensor([RIGHT, LEFT, BACK, FORWARD, STAY], device=p.device)[motion]
+        return F.pad(p, (0, 1)).gather(2, self.geometry.moved.to(p.device)[back])
+
+    def carry_over(self, view: Tensor, motion: Tensor) -> Tensor:
+        """(B, Q, 25) class of each cell of the view after a motion as the view (B, Q, 25) before it shows it."""
+        before = view.clone()
+        before[..., HERE] = UNSEEN
+        return F.pad(before, (0, 1)).gather(-1, self.geometry.overlap.to(view.device)[motion])
