@@ -89,15 +89,16 @@ def imagine_views(
         makers = [_TableMaker(albums[i], sorted({*banks[i].states, *also[i]})) for i in some]
         while any(maker.waiting for maker in makers):
             asked = [maker.next_views() for maker in makers]
-            query = np.zeros((len(some), max(map(len, asked)), N_ACTIONS, ROW), np.int64)
-            for row, views in zip(query, asked, strict=True):
-                row[: len(views), :, :N_CELLS] = views[:, None]
-            query[..., N_CELLS] = np.arange(N_ACTIONS)
-            query[..., N_CELLS + 1 :] = MASKED
-            prediction = model.predict(encoded, torch.from_numpy(query).to(device).flatten(1, 2))
-            p = prediction.end.float().softmax(-1).cpu().numpy()
-            unknown = prediction.unknown[..., 1].float().sigmoid().cpu().numpy()
-            for maker, views, cells, dont_know in zip(makers, asked, p, unknown, strict=True):
+            source = np.zeros((len(some), max(map(len, asked)), N_ACTIONS, N_CELLS), np.int64)
+            for row, views in zip(source, asked, strict=True):
+                row[: len(views)] = views[:, None]
+            action = np.broadcast_to(np.arange(N_ACTIONS), source.shape[:-1]).copy()
+            p, unknown = model.imagine(
+                encoded, *(torch.from_numpy(part).to(device).flatten(1, 2) for part in (source, action))
+            )
+            for maker, views, cells, dont_know in zip(
+                makers, asked, p.cpu().numpy(), unknown.cpu().numpy(), strict=True
+            ):
                 n = len(views) * N_ACTIONS
                 maker.answer(cells[:n], dont_know[:n])
         tables += [maker.table() for maker in makers]

@@ -11,7 +11,9 @@ where a new wall cuts a goal off, the episode is left out for all methods.
   eswm              deletes the memories that a change made outdated, keeps the place on its map, plans again
 
 `random-wall-19` is a new room in each episode, `trained-room` the one room that A2C-LSTM was trained in.
-`wall-removed`: a memory bank with a wall, which is gone, and a way that it made longer or cut off.
+`wall-removed`: a memory bank with a wall, which is gone, and a way that it made longer or cut off. `minigrid`: on the
+way, after two moves, a cell in the middle of the rest of the shortest way turns into a wall. Path optimality is of
+the shortest way from there on.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import gymnasium as gym
+import networkx as nx
 import numpy as np
 from episodes import Episode, Setup, optimality, run
 from report import Row, agent_parser, draw_curve, mean, print_table, rate, save_figure, write_json
@@ -28,11 +31,21 @@ from significance import Test, compare, print_tests
 from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent
-from eswm_gym.agents.baselines import A2CLSTMAgent, EPNAgent, MemoryGraphAgent, PathIntegrationAgent
+from eswm_gym.agents.baselines import (
+    A2CLSTMAgent,
+    EPNAgent,
+    MemoryGraphAgent,
+    PathIntegrationAgent,
+    RandomAgent,
+    ViewGraphAgent,
+)
+from eswm_gym.agents.baselines.grid_agents import pose_graph
 from eswm_gym.rooms import N_ACTIONS, Room
+from eswm_gym.rooms.grid import pose_index, poses
 
 ENV_ID = "ESWM-RandomWall19-v0"
 FULL = 5
+MINIGRID, SIZE, AFTER = "ESWM-MiniGrid-v0", 9, 2
 PAPER = {"eswm": 0.93, "epn": 0.72, "a2c-lstm": 0.56}
 
 
@@ -122,6 +135,49 @@ def removed(methods: dict[str, Agent], seeds: Sequence[int], seed: int) -> list[
     return rows
 
 
+class WalledEpisode(Episode):
+    """An episode in MiniGrid: after `AFTER` moves a wall is put in the middle of the shortest way, if that leaves one.
+
+    Attributes:
+        walled: whether it was.
+    """
+
+    walled = False
+
+    def step(self) -> None:
+        super().step()
+        if self.steps == AFTER and not self.done:
+            world = self.env.unwrapped
+            graph = pose_graph(world.grid_classes)
+            way = nx.shortest_path(graph, *(pose_index(SIZE, *pose) for pose in (world.pose, world.goal)))
+            cells = dict.fromkeys(tuple(poses(SIZE)[pose, :2].tolist()) for pose in way)
+            between = [cell for cell in cells if cell not in (world.pose[:2], world.goal[:2])]
+            for cell in between[len(between) // 2 :] + between[: len(between) // 2]:
+                world.add_walls([cell])
+                if world.shortest_path_length >= 0:
+                    self.walled, self.shortest = True, self.steps + world.shortest_path_length
+                    break
+                world.remove_walls([cell])
+
+
+def walled_on_the_way(seeds: Sequence[int], seed: int, device: str) -> list[Row]:
+    """Rows for a wall put in the way while the agent walks; episodes without one are left out."""
+    eswm = ESWMAgent.from_pretrained("minigrid", device)
+    methods: dict[str, Agent] = {
+        "random": RandomAgent(n_actions=3),
+        "memory-graph": ViewGraphAgent(),
+        "eswm-no-editing": ESWMAgent(eswm.model, adapt=False),
+        "eswm": eswm,
+    }
+    rows = []
+    for method in tqdm(methods, desc="minigrid", disable=None):
+        episodes = run([Setup(MINIGRID, s) for s in seeds], methods[method], kind=WalledEpisode)
+        walled = [episode for episode in episodes if episode.walled]  # type: ignore[attr-defined]
+        rows.append(rate("minigrid", method, "success_rate", [e.success for e in walled]))
+        rows.append(mean("minigrid", method, "path_optimality", optimality(walled), seed))
+    return rows
+
+
 def plot(rows: Sequence[Row], folder: Path) -> None:
     """Draw success by number of new walls."""
     import matplotlib.pyplot as plt
@@ -154,6 +210,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     rows += more_rows + removed(
         {name: methods[name] for name in ("memory-graph", "eswm-no-editing", "eswm")}, seeds, args.seed
     )
+    rows += walled_on_the_way(seeds[: max(20, n // 3)], args.seed, args.device)
     tests += more_tests
     print_table(rows)
     print_tests(tests)

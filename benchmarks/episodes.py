@@ -11,6 +11,7 @@ import numpy as np
 
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents import Agent
+from eswm_gym.envs import MiniGridRoomEnv
 
 TOGETHER = 200  # episodes that share the passes of the model
 
@@ -44,8 +45,8 @@ class Episode:
 
     Attributes:
         shortest: length of the shortest way to the goal from the start, if there is a goal.
-        straight: that without any walls.
-        path: locations, the start first.
+        straight: that without any walls, on a lattice.
+        path: locations or, in MiniGrid, poses, the start first.
         success: whether the task is done.
     """
 
@@ -55,14 +56,18 @@ class Episode:
         self.obs, self.info = self.env.reset(seed=setup.seed, options=setup.options)
         if setup.new_walls:
             self.env.unwrapped.add_walls(setup.new_walls)
-        room, goal = self.env.unwrapped.room, self.env.unwrapped.goal
-        self.path = [self.info["location"]]
-        self.shortest = -1 if goal is None else int(room.distances_from(goal)[self.path[0]])
-        self.straight = -1 if goal is None else int(room.lattice.distances[goal, self.path[0]])
+        world = self.env.unwrapped
+        self.path = [_place(self.info)]
+        self.shortest = -1 if world.goal is None else world.shortest_path_length
+        in_grid = isinstance(world, MiniGridRoomEnv)
+        room = world.grid_classes if in_grid else world.room
+        self.straight = self.shortest
+        if not in_grid and world.goal is not None:
+            self.straight = int(room.lattice.distances[world.goal, self.path[0]])
         self.done = self.success = False
         if memory_bank is not None:
             self.info["memory_bank"] = memory_bank
-        agent.reset(self.obs, {**self.info, "room": room})  # oracles look at the room
+        agent.reset(self.obs, {**self.info, "room": room, "goal_pose": world.goal})  # oracles look at these
 
     @property
     def steps(self) -> int:
@@ -76,8 +81,12 @@ class Episode:
         obs, _, terminated, truncated, info = self.env.step(action)
         self.agent.observe(self.obs, action, obs, info)
         self.obs, self.info = obs, info
-        self.path.append(info["location"])
+        self.path.append(_place(info))
         self.success, self.done = terminated, terminated or truncated
+
+
+def _place(info: dict[str, Any]) -> Any:
+    return info["location"] if "location" in info else tuple(info["pose"].tolist())
 
 
 def run(
@@ -85,6 +94,7 @@ def run(
     agent: Agent,
     memory_banks: Sequence[np.ndarray] | None = None,
     until: Callable[[Episode], bool] = lambda episode: False,
+    kind: type[Episode] = Episode,
 ) -> list[Episode]:
     """Let a fresh agent of one kind live through each episode.
 
@@ -93,12 +103,13 @@ def run(
         agent: which kind.
         memory_banks: for each episode, what the agent begins with; None: what the environment hands out.
         until: ends an episode before its time.
+        kind: class of the episodes.
     """
     finished: list[Episode] = []
     for first in range(0, len(setups), TOGETHER):
         chunk = range(first, min(first + TOGETHER, len(setups)))
         batch = [
-            Episode(setups[i], agent.spawn(setups[i].seed), None if memory_banks is None else memory_banks[i])
+            kind(setups[i], agent.spawn(setups[i].seed), None if memory_banks is None else memory_banks[i])
             for i in chunk
         ]
         running = batch

@@ -9,6 +9,9 @@ Every method starts at the same place in the same rooms and has 15 steps with 19
   oracle              knows the walls: networkx's travelling salesman, an approximation for a round trip
   bound               what nobody can exceed: the steps, or the locations that can be reached
 
+In MiniGrid, `coverage/steps-N` is how much has been seen, in N moves, of what can be seen; the oracle goes each time
+where it sees most that is new for the moves that it takes.
+
 With `eswm` also: how many of the reachable locations it has visited when its memory bank is as long as a minimal
 spanning one, and how well the model predicts from that bank, relative to a generated one, moves that are in neither
 bank and whose states the explored one holds.
@@ -27,8 +30,9 @@ from significance import compare, print_tests
 from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent, MemoryBank
-from eswm_gym.agents.baselines import EPNAgent, LatticeFrontierAgent, OracleExplorer, RandomAgent
+from eswm_gym.agents.baselines import EPNAgent, GridOracleExplorer, LatticeFrontierAgent, OracleExplorer, RandomAgent
 from eswm_gym.rooms import N_ACTIONS, Room
+from eswm_gym.rooms.grid import GridRooms, pose_index
 from eswm_gym.world_model import ACTION, END, ESWM, MASKED, SOURCE
 
 # Setting: environment, radius, steps.
@@ -37,6 +41,8 @@ SETTINGS = {
     "random-wall-37": ("ESWM-RandomWallExplore-v0", 3, 25),
 }
 LENGTH = {2: 18, 3: 36}  # of a minimal spanning bank, by radius; 15 and 25 steps do not fill it
+MINIGRID = "ESWM-MiniGridExplore-v0"
+MINIGRID_STEPS = (10, 20, 30, 60)
 PAPER = {"oracle_ratio": 0.9648, "epn_ratio": 1.168, "coverage": 0.91}
 PAPER_RELATIVE = {"source": 0.97, "action": 0.93, "end": 0.98}
 COMPONENTS = {"source": SOURCE, "action": ACTION, "end": END}
@@ -103,6 +109,36 @@ def mapping_rows(setting: str, episodes: list[Episode], seed: int) -> list[Row]:
     return rows
 
 
+def minigrid_rows(seeds: range, seed: int, device: str) -> list[Row]:
+    """How much of MiniGrid's rooms each method has seen after so many moves."""
+    methods: dict[str, Agent] = {
+        "random": RandomAgent(n_actions=3),
+        "eswm": ESWMAgent.from_pretrained("minigrid", device),
+        "oracle": GridOracleExplorer(),
+    }
+    setups = [Setup(MINIGRID, s) for s in seeds]
+    rows, coverage = [], {}
+    for method in tqdm(methods, desc="minigrid", disable=None):
+        coverage[method] = np.array([seen_by_step(episode) for episode in run(setups, methods[method])])
+        rows += [
+            mean("minigrid", method, f"coverage/steps-{n}", coverage[method][:, n].tolist(), seed)
+            for n in MINIGRID_STEPS
+        ]
+    for n in MINIGRID_STEPS:
+        ours, best = (coverage[method][:, n].tolist() for method in ("eswm", "oracle"))
+        rows.append(ratio("minigrid", "eswm", f"oracle_ratio/steps-{n}", ours, best, seed))
+    return rows
+
+
+def seen_by_step(episode: Episode) -> list[float]:
+    """Share of the cells that can be seen which were seen after each number of moves; the last one goes on."""
+    grid = episode.env.unwrapped.grid_classes
+    room = GridRooms.of(grid[None])
+    sight = room.sight[0, [pose_index(len(grid), *pose) for pose in episode.path]]
+    share = np.logical_or.accumulate(sight).sum(1) / room.visible.sum()
+    return [*share.tolist(), *[float(share[-1])] * (max(MINIGRID_STEPS) + 1 - len(share))]
+
+
 def plot(episodes: dict[str, dict[str, list[Episode]]], folder: Path, n: int = 4) -> None:
     """Draw the first paths of each method."""
     import matplotlib.pyplot as plt
@@ -165,6 +201,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
         rows += mapping_rows(setting, found["eswm"], args.seed)
         tests += compare(setting, "unique_locations", count, "eswm")
         drawn[setting] = found
+    rows += minigrid_rows(seeds[: max(10, n // 5)], args.seed, args.device)
     print_table(rows)
     print_tests(tests)
     if args.json:

@@ -12,6 +12,10 @@ Every method walks from the same starts to the same goals in the same rooms:
   eswm-uncertainty  the same with Dijkstra, a move costing -log p: what the model is sure of comes first
   eswm              the agent: what the bank holds is fact, the rest imagined, a new plan where reality differs
 
+In MiniGrid, where states are views, goals are poses and a turn is a move, also:
+  memory-graph      the bank's transitions and the reverses of its turns
+  oracle            knows the layout and its pose
+
 `eswm-astar-euclidean` only plans: A* guided by straight distances in the latent space. A detour is a way that a wall
 makes longer. `latent_r2` is of latent distances against shortest paths.
 """
@@ -29,10 +33,18 @@ from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent, latent_maps, search
 from eswm_gym.agents.base import state_of
-from eswm_gym.agents.baselines import EPNAgent, MemoryGraphAgent, PathIntegrationAgent, RandomAgent
+from eswm_gym.agents.baselines import (
+    EPNAgent,
+    GridOracle,
+    MemoryGraphAgent,
+    PathIntegrationAgent,
+    RandomAgent,
+    ViewGraphAgent,
+)
 
 # Setting, environment.
 SETTINGS = {"random-wall-19": "ESWM-RandomWall19-v0", "random-wall-37": "ESWM-RandomWall-v0"}
+MINIGRID = "ESWM-MiniGrid-v0"
 # EPN's figures follow from "outperforming EPN by 18% and 21%".
 PAPER = {
     ("random-wall-19", "eswm-dijkstra", "success_rate"): 0.968,
@@ -135,14 +147,29 @@ def guided_rows(setting: str, episodes: list[Episode], seed: int) -> list[Row]:
     return rows
 
 
+def minigrid_rows(seeds: range, seed: int, device: str) -> tuple[list[Row], list[Test]]:
+    """Rows of MiniGrid's methods."""
+    methods: dict[str, Agent] = {
+        "random": RandomAgent(n_actions=3),
+        "memory-graph": ViewGraphAgent(),
+        "eswm": ESWMAgent.from_pretrained("minigrid", device),
+        "oracle": GridOracle(),
+    }
+    setups = [Setup(MINIGRID, s) for s in seeds]
+    found = {method: run(setups, methods[method]) for method in tqdm(methods, desc="minigrid", disable=None)}
+    rows = [row for method, episodes in found.items() for row in rows_of("minigrid", method, episodes, seed)]
+    success = {method: [float(e.success) for e in episodes] for method, episodes in found.items()}
+    return rows, compare("minigrid", "success_rate", success, "eswm")
+
+
 def plot(rows: list[Row], folder: Path) -> None:
     """Draw success and optimality by path length."""
     import matplotlib.pyplot as plt
 
-    for setting in SETTINGS:
+    for setting in dict.fromkeys(row.setting for row in rows):
         figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), sharex=True)
         for axis, metric in zip(axes, ("success_rate", "path_optimality"), strict=True):
-            for method in dict.fromkeys(row.method for row in rows):
+            for method in dict.fromkeys(row.method for row in rows if row.setting == setting):
                 draw_curve(axis, rows, setting, method, metric)
             axis.set(xlabel="shortest path length", ylabel=metric.replace("_", " "), ylim=(-0.03, 1.03))
         axes[1].legend(fontsize=8)
@@ -151,10 +178,10 @@ def plot(rows: list[Row], folder: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = agent_parser(__doc__, 2400, "in all, half of them in each setting")
+    options = agent_parser(__doc__, 2400, "in all, a third of them in each setting")
     options.add_argument("--by-length", action="store_true", help="print the rows of each path length too")
     args = options.parse_args(argv)
-    per_setting = 20 if args.quick else max(1, args.episodes // len(SETTINGS))
+    per_setting = 20 if args.quick else max(1, args.episodes // (len(SETTINGS) + 1))
     eswm = ESWMAgent.from_pretrained(args.model, args.device)
     epn = EPNAgent.from_pretrained(device=args.device)
     methods: dict[str, Agent] = {
@@ -189,6 +216,8 @@ def main(argv: list[str] | None = None) -> list[Row]:
             for method in ("eswm-dijkstra", "eswm"):
                 ours, theirs = optimality(found[method]), optimality(found["epn"])
                 tests.append(welch(setting, "path_optimality", method, ours, "epn", theirs, "greater"))
+    grid_rows, grid_tests = minigrid_rows(seeds, args.seed, args.device)
+    rows, tests = rows + grid_rows, tests + grid_tests
     print_table(row for row in rows if args.by_length or "/" not in row.metric)
     print_tests(tests)
     if args.json:

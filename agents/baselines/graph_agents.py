@@ -52,7 +52,9 @@ class MemoryGraphAgent(Agent):
         graph: nx.DiGraph = nx.DiGraph()
         for source, action, end in self.memory:
             back = self.reverse(action)
-            if back is not None and source != end and self.memory.end_of(end, back) in (None, source):  # facts overrule reverses
+            if back is None or source == end:
+                continue
+            if self.memory.end_of(end, back) in (None, source):  # facts overrule reverses
                 graph.add_edge(end, source, action=back)
         for source, action, end in self.memory:
             if source != end:

@@ -215,6 +215,11 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
             raise ResetNeeded("call reset() first: there is no room yet")
         return self._room
 
+    @property
+    def shortest_path_length(self) -> int | None:
+        """Steps from here to the goal, -1 if it is cut off; None without a goal."""
+        return None if self.goal is None else int(self._distances[self.location])
+
     def action_masks(self) -> np.ndarray:
         """(6,) bool, steps that stay on the lattice; the name is MaskablePPO's."""
         return self.room.lattice.on_lattice[self.location].copy()
@@ -328,7 +333,7 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
             "blocked": blocked,
         }
         if self.goal is not None:
-            info["shortest_path_length"] = int(self._distances[self.location])
+            info["shortest_path_length"] = self.shortest_path_length
         return info
 
 

@@ -278,6 +278,11 @@ class MiniGridRoomEnv(MiniGridEnv):
         self._require_reset()
         return _classes(self.grid.encode()).T.astype(np.int8, order="C")
 
+    @property
+    def shortest_path_length(self) -> int | None:
+        """Moves from here to the goal, turns counted, -1 if it is cut off; None without a goal."""
+        return None if self.goal is None else int(self._distances[self._index()])
+
     def action_masks(self) -> np.ndarray:
         """(3,) bool, all True; the name is MaskablePPO's."""
         self._require_reset()
@@ -414,7 +419,7 @@ class MiniGridRoomEnv(MiniGridEnv):
         if self.goal is None:
             info["coverage"] = float(1 - to_see.sum() / self._seeable.sum())
         else:
-            info["shortest_path_length"] = int(self._distances[self._index()])
+            info["shortest_path_length"] = self.shortest_path_length
         return info
 
 

@@ -95,6 +95,7 @@ class ESWM(nn.Module, ABC):
 
     config: ModelConfig
     codec: IntegerCodec
+    blocks: nn.ModuleList
     latent_radius: float | None = None  # how near states are neighbours in the latent space; from the model's JSON
 
     def __init__(self, config: ModelConfig) -> None:

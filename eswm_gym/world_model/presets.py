@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eswm_gym.rooms import RoomConfig
@@ -28,7 +29,7 @@ class Preset:
 
     model: ModelConfig
     sources: tuple[Source | GridSource, ...]
-    settings: dict[str, RoomConfig | GridConfig]
+    settings: Mapping[str, RoomConfig | GridConfig]
     rooms: int = 32
     queries: int = 64
     lr: float = 2e-3

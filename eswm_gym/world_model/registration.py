@@ -67,15 +67,16 @@ class Geometry:
         where = np.stack([x, y, heading], 1)
         position = view_positions(where) + half
         self.cells = torch.from_numpy(position[..., 1] * side + position[..., 0])
-        number = {tuple(pose): i for i, pose in enumerate(where.tolist())}
+        number = {(int(i), int(j), int(k)): n for n, (i, j, k) in enumerate(where)}
         self.origin = number[0, 0, 0]
-        self.moved = torch.tensor([[number.get(_move(*pose, m), len(x)) for pose in number] for m in range(N_MOTIONS)])
+        self.moved = torch.tensor([[number.get(_move(pose, m), len(x)) for pose in number] for m in range(N_MOTIONS)])
         first = {tuple(p): i for i, p in enumerate(view_positions(np.zeros((1, 3), int))[0].tolist())}
-        after = view_positions(np.array([_move(0, 0, 0, m) for m in range(N_MOTIONS)]))
+        after = view_positions(np.array([_move((0, 0, 0), m) for m in range(N_MOTIONS)]))
         self.overlap = torch.tensor([[first.get(tuple(p), N_CELLS) for p in view] for view in after.tolist()])
 
 
-def _move(x: int, y: int, heading: int, motion: int) -> tuple[int, int, int]:
+def _move(pose: tuple[int, int, int], motion: int) -> tuple[int, int, int]:
+    x, y, heading = pose
     step = {FORWARD: 1, BACK: -1}.get(motion, 0)
     turn = {LEFT: -1, RIGHT: 1}.get(motion, 0)
     ahead = AHEAD[heading]
@@ -191,7 +192,7 @@ class Registration(nn.Module):
         return torch.stack([pose, moved[motion_of(source, action.clamp(min=0)), pose]], 2)
 
     def _paint(self, memories: Tensor, pose: Tensor) -> Tensor:
-        """(B, cells + 1, 8) what the memories that have a pose show of each map cell, as shares; the last one is off the map."""
+        """(B, cells + 1, 8) shares of what the placed memories show of each map cell; the last row is no cell."""
         shape = self.geometry
         source, _, end = _split(memories)
         kinds = torch.stack([kinds_of(source), kinds_of(end)], 2)

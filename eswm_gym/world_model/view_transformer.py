@@ -99,6 +99,7 @@ class ViewTransformer(ESWM):
     """ESWM-T over views. Memories are (B, N, 51) and queries (B, Q, 51) int: 25 cells, the action, 25 cells."""
 
     config: ViewTransformerConfig
+    codec: EgocentricCodec  # type: ignore[assignment]  # where a state is a number for others, it is a view here
 
     def __init__(self, config: ViewTransformerConfig) -> None:
         super().__init__(config)
@@ -133,7 +134,7 @@ class ViewTransformer(ESWM):
         views = self.registration.build_map(memories) if self.config.registration else None
         return EncodedBank(memories, (keys_values, mask, views))
 
-    def predict(self, bank: EncodedBank, query: Tensor) -> ViewPrediction:
+    def predict(self, bank: EncodedBank, query: Tensor) -> ViewPrediction:  # type: ignore[override]
         evidence = self._consult(bank, query) if self.config.registration else None
         *_, x = self._layers(bank, query, evidence)
         x = self.norm(x)
@@ -144,6 +145,30 @@ class ViewTransformer(ESWM):
             source = source + trust[:, :, 0] * moved + trust[:, :, 1] * stayed
             end = end + trust[:, :, 2] * moved + trust[:, :, 3] * stayed
         return ViewPrediction(source, self.action_head(x), end, self.unknown(x))
+
+    @torch.inference_mode()
+    def imagine(  # type: ignore[override]
+        self, bank: EncodedBank, source: Tensor, action: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Imagine where moves end.
+
+        Args:
+            bank: B encoded banks.
+            source: (B, Q, 25) int views.
+            action: (B, Q) int actions.
+
+        Returns:
+            (B, Q, 25, 9) float probabilities of the class of each cell of the end view, and (B, Q) of "I don't know".
+
+        Raises:
+            ValueError: if a cell or an action is outside the vocabulary.
+        """
+        self.codec.check(source)
+        if ((action < 0) | (action >= N_ACTIONS)).any():
+            raise ValueError(f"actions must be 0 ... {N_ACTIONS - 1}, got {int(action.min())} ... {int(action.max())}")
+        query = torch.cat([source, action[..., None], torch.full_like(source, MASKED)], -1)
+        prediction = self.predict(bank, query)
+        return prediction.end.float().softmax(-1), prediction.unknown[..., 1].float().sigmoid()
 
     def contradicted(self, memories: Tensor, seen: Tensor) -> Tensor:
         """(B, N) bool, which memories (B, N, 51) are outdated by a transition (B, 51); none without registration."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# What a cell can be, a fixed set of nine: out of view, a wall, and seven kinds of floor, of which EMPTY is the plain one.
+# What a cell can be, a fixed set of nine: out of view, a wall, and seven kinds of floor; EMPTY is the plain one.
 CLASSES = ("unseen", "wall", "empty", "red", "green", "blue", "purple", "yellow", "grey")
 UNSEEN, WALL, EMPTY = 0, 1, 2
 N_CLASSES = len(CLASSES)

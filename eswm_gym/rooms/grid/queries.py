@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from eswm_gym.rooms.grid.banks import OVERLAP, GridBanks, GridRooms, rows_of
-from eswm_gym.rooms.grid.layouts import WALL
 from eswm_gym.rooms.grid.views import FORWARD, N_ACTIONS
 from eswm_gym.rooms.queries import Kind
 
@@ -47,7 +46,6 @@ def move_kinds(banks: GridBanks) -> np.ndarray:
     """
     rooms, known = banks.rooms, banks.known()
     room = np.arange(len(rooms))[:, None, None]
-    pose = np.arange(rooms.free.shape[1])[:, None]
     end = rooms.targets
     floor = rooms.floor[:, None]
     placed = rooms.unique & ((rooms.sight & (known[:, None] & floor)).sum(2) >= OVERLAP)
