@@ -17,6 +17,7 @@ from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.places import Place, PlaceMap
 from eswm_gym.agents.planning import COSTS, UNKNOWN, Plan, TransitionTable, follow, imagine_tables, search
 from eswm_gym.agents.views import ViewAlbum, imagine_views
+from eswm_gym.rooms.grid import FORWARD, IN_FRONT, N_CELLS, UNSEEN, WALL
 from eswm_gym.world_model import ESWM, ViewTransformer, load_pretrained
 
 LIKELY = 0.5  # a move that ends at a place with no more than this probability leads to a place of its own
@@ -32,8 +33,13 @@ class ESWMAgent(Agent):
     it, it explores (paper: "Exploration in Novel Environments", "Navigating with Minimal Spanning Episodic
     Memories", "ESWM Enables Fast Adaptation to Changes").
 
+    Where states are views, as in MiniGrid, it chains imagination: a view that the model imagines and is sure of is a
+    state like those that it has seen, and one that it is not sure of is the frontier. Views are the same state if they
+    are equal or the model cannot tell them apart.
+
     Where the world has changed, it deletes the memories that this made outdated: it logs them, and writes them to
-    `info["forgotten"]`, a list of transitions.
+    `info["forgotten"]`, a list of transitions. Of views, the outdated ones are those that show something else where the
+    agent now looks; what they show elsewhere is kept for the model to read.
 
     Args:
         model: frozen world model; shared, never changed.
@@ -50,6 +56,7 @@ class ESWMAgent(Agent):
     Attributes:
         memory: the memory bank.
         places: places that it knows of without knowing their state.
+        worn: memories of views with what is outdated taken out.
 
     Raises:
         ValueError: if an option is none of those named above.
@@ -57,6 +64,7 @@ class ESWMAgent(Agent):
 
     memory: MemoryBank
     places: PlaceMap
+    worn: MemoryBank
     _album: ViewAlbum | None  # of a model whose states are views
     _ruled_out: MemoryBank  # moves that masks ruled out, as bumps
     _table: TransitionTable | None  # with named places
@@ -109,11 +117,11 @@ class ESWMAgent(Agent):
         self.prepare([self], [obs], [info])
         if self._ahead:
             return self._ahead[0][0]
-        return self.explore(self._number(obs["state"]), allowed_actions(info, self.n_actions))
+        return self.explore(self.number(obs["state"]), allowed_actions(info, self.n_actions))
 
     def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
         """Keep the transition; where it contradicts what was expected, delete what the change made outdated."""
-        state, end = self._number(obs["state"]), self._number(next_obs["state"])
+        state, end = self.number(obs["state"]), self.number(next_obs["state"])
         self._named = None
         remembered, expected = self.memory.end_of(state, action), self._expected(state, action)
         forgotten = []
@@ -124,13 +132,16 @@ class ESWMAgent(Agent):
         elif self.options["adapt"] and self._album is not None and expected != end:
             forgotten += self._forget_contradicted((state, action, end))
         elif self.options["adapt"] and expected not in (UNKNOWN, end):
-            goal = self._number(next_obs["goal"]) if "goal" in next_obs else None
+            goal = self.number(next_obs["goal"]) if "goal" in next_obs else None
             forgotten += self._adapt(expected, (state, action, end), goal)
         if forgotten:
             info["forgotten"] = forgotten
             logger.info("move %d from state %d led to %d; forgotten: %s", action, state, end, forgotten)
         expected = self._expected(state, action)  # by now a wall's place where the move was blocked
-        if self.memory.add(state, action, end) and self._table is not None:
+        new = self.memory.add(state, action, end)
+        while len(self.worn) and len(self.memory) + len(self.worn) > self.model.config.max_memories:
+            self.worn.forget(*next(iter(self.worn))[:2])
+        if new and self._table is not None:
             # The imagined table stays good where reality is as imagined; a surprise calls for a new one.
             if expected == end and self.options["trust_memory"]:
                 self._table = self._table.with_facts(MemoryBank([(state, action, end)]))
@@ -140,6 +151,10 @@ class ESWMAgent(Agent):
             self._ahead.pop(0)
         else:
             self._ahead = []
+
+    def number(self, shown: Any) -> int:
+        """The number of a state as an observation shows it, which `plan` and `explore` take."""
+        return state_of(shown) if self._album is None else self._album.number(shown)
 
     def plan(
         self,
@@ -152,7 +167,7 @@ class ESWMAgent(Agent):
         """Find a way in what the agent remembers and imagines.
 
         Args:
-            start, goal: states.
+            start, goal: states, as numbers; see `number`.
             algorithm: "dijkstra" (paper: algorithm "Dijkstra-Style Pathfinding"); "astar", guided by distances in
                 the latent space, which expands fewer states and may miss the best way now and then; or "greedy",
                 straight down those distances (both: section "Planning by Guided Imagination"). None: the agent's.
@@ -220,7 +235,13 @@ class ESWMAgent(Agent):
         )
 
     def latent_map(self) -> LatentMap:
-        """Where the states that it remembers lie in the latent space; mapped anew when something surprised."""
+        """Where the states that it remembers lie in the latent space; mapped anew when something surprised.
+
+        Raises:
+            ValueError: if states are views.
+        """
+        if self._album is not None:
+            raise ValueError("states that are views have no latent map to plan with")
         if self._latent is None:
             self._latent = latent_maps(self.model, [self.memory])[0]
         return self._latent
@@ -231,11 +252,11 @@ class ESWMAgent(Agent):
     ) -> None:
         """Imagine for all agents that will need it, in one pass."""
         here = [
-            (agent, obs, agent._number(obs["state"]), allowed_actions(info, agent.n_actions))
+            (agent, obs, agent.number(obs["state"]), allowed_actions(info, agent.n_actions))
             for agent, obs, info in zip(agents, observations, infos or [{}] * len(agents), strict=True)
         ]
         for agent, obs, state, actions in here:
-            agent._check(state, agent._number(obs["goal"]) if "goal" in obs else state)
+            agent._check(state, agent.number(obs["goal"]) if "goal" in obs else state)
             agent._heed(obs, state, actions)
         stale = [(agent, state) for agent, _, state, _ in here if agent._is_stale(state)]
         if stale:
@@ -274,7 +295,8 @@ class ESWMAgent(Agent):
             for agent, state in zip(agents, states, strict=True)
         ]
         albums = [agent._album for agent in agents]
-        tables = imagine_views(agents[0].model, [agent.memory for agent in agents], albums, also)  # type: ignore[arg-type]
+        banks, worn = [agent.memory for agent in agents], [agent.worn for agent in agents]
+        tables = imagine_views(agents[0].model, banks, albums, worn, also)  # type: ignore[arg-type]
         for agent, table in zip(agents, tables, strict=True):
             agent._table = table.with_facts(agent.memory) if agent.options["trust_memory"] else table
 
@@ -289,6 +311,7 @@ class ESWMAgent(Agent):
         self._album = ViewAlbum() if isinstance(self.model, ViewTransformer) else None
         transitions = memories if self._album is None else self._album.transitions(np.asarray(memories))
         self.memory = MemoryBank(transitions, self.options["capacity"], self.n_actions)
+        self.worn = MemoryBank(n_actions=self.n_actions)
         self.places = PlaceMap(self.model.config.n_states)
         self._ruled_out = MemoryBank()
         self._table, self._latent, self._named, self._ahead = None, None, None, []
@@ -298,8 +321,15 @@ class ESWMAgent(Agent):
         """Plan from now on without the moves that a mask rules out here; drop a plan that is no longer one."""
         for bump in self._bumps(state, actions):
             self._ruled_out.add(*bump)
-        goal = self._number(obs["goal"]) if "goal" in obs else UNKNOWN
+        goal = self.number(obs["goal"]) if "goal" in obs else UNKNOWN
         self._goal = goal if "goal" in obs else None
+        if (
+            self._goal is not None
+            and self._album is not None
+            and self._table is not None
+            and self._table.row(goal) is None
+        ):
+            self._table = None  # the goal looks different now
         if self._ahead and (self._ahead[0][0] not in actions or self._ahead[-1][1] != goal):
             self._ahead = []
 
@@ -312,7 +342,7 @@ class ESWMAgent(Agent):
     def _knows_way(self, obs: Observation, state: int) -> bool:
         """Whether there is a plan to follow, made now if need be."""
         if not self._ahead and "goal" in obs and len(self.memory):
-            plan = self.plan(state, self._number(obs["goal"]))
+            plan = self.plan(state, self.number(obs["goal"]))
             self._ahead = list(zip(plan.actions, plan.states[1:], strict=True))
         return bool(self._ahead)
 
@@ -391,14 +421,33 @@ class ESWMAgent(Agent):
         return forgotten
 
     def _forget_contradicted(self, happened: Transition) -> list[Transition]:
-        """Delete and return the memories that show something else where this transition shows it."""
+        """Delete and return the memories that show something else where this transition shows it, and wear them."""
         assert self._album is not None and isinstance(self.model, ViewTransformer)
         device = next(self.model.parameters()).device
-        memories, seen = (
-            torch.from_numpy(self._album.rows(bank)).to(device) for bank in (self.memory, MemoryBank([happened]))
-        )
-        outdated = self.model.contradicted(memories[None], seen)[0].tolist() if len(memories) else []
-        return [self.memory.forget(s, a) for (s, a, _), gone in zip(list(self.memory), outdated, strict=True) if gone]
+        held = [*self.memory, *self.worn]
+        rows, seen = (self._album.rows(bank) for bank in (held, [happened]))
+        outdated = self.model.contradicted(*(torch.from_numpy(part).to(device) for part in (rows[None], seen)))
+        n_remembered, forgotten = len(self.memory), []
+        for i, (transition, cells) in enumerate(zip(held, outdated[0].cpu().numpy(), strict=True)):
+            if cells.any():
+                if i < n_remembered:
+                    forgotten.append(self.memory.forget(*transition[:2]))
+                else:
+                    self.worn.forget(*transition[:2])
+                self._wear(rows[i], cells)
+        return forgotten
+
+    def _wear(self, row: np.ndarray, outdated: np.ndarray) -> None:
+        """Keep of a memory (51,) what is not outdated (2, 25), while there is space.
+
+        Of a step into a wall that is gone nothing is kept: without the wall it would read as a step ahead.
+        """
+        assert self._album is not None
+        source, action, end = row[:N_CELLS], int(row[N_CELLS]), row[N_CELLS + 1 :]
+        gone = outdated[0, IN_FRONT] and source[IN_FRONT] == WALL and action == FORWARD
+        if not gone and len(self.memory) + len(self.worn) < self.model.config.max_memories:
+            worn = [np.where(cells, UNSEEN, view) for view, cells in zip((source, end), outdated, strict=True)]
+            self.worn.add(self._album.number(worn[0]), action, self._album.number(worn[1]))
 
     def _forget_bumps_into(self, state: int, happened: Transition) -> list[Transition]:
         """Delete and return the bumps that lead, as the model sees it without any bumps, to a state found free."""
@@ -414,10 +463,6 @@ class ESWMAgent(Agent):
     def _bumps(self, state: int, actions: Sequence[int] | np.ndarray) -> MemoryBank:
         """The actions that are not among these, as bumps."""
         return MemoryBank([(state, action, state) for action in range(self.n_actions) if action not in actions])
-
-    def _number(self, shown: Any) -> int:
-        """The number of a state as an observation shows it."""
-        return state_of(shown) if self._album is None else self._album.number(shown)
 
     def _check(self, *states: int) -> None:
         """Refuse states that the model cannot be asked about.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import torch
@@ -51,9 +51,9 @@ class ViewAlbum:
                 raise ValueError(f"state {number} is no view that this agent has seen or imagined")
         return np.array([self._views[number] for number in numbers], np.int64).reshape(-1, N_CELLS)
 
-    def rows(self, bank: MemoryBank) -> np.ndarray:
-        """(N, 51) int64, the bank as the model reads it."""
-        source, action, end = bank.to_numpy().T
+    def rows(self, transitions: Iterable[Transition]) -> np.ndarray:
+        """(N, 51) int64, transitions as the model reads them."""
+        source, action, end = np.array(list(transitions), np.int64).reshape(-1, 3).T
         return np.concatenate([self.views(source.tolist()), action[:, None], self.views(end.tolist())], 1)
 
 
@@ -62,6 +62,7 @@ def imagine_views(
     model: ViewTransformer,
     banks: Sequence[MemoryBank],
     albums: Sequence[ViewAlbum],
+    worn: Sequence[MemoryBank] | None = None,
     also: Sequence[Collection[int]] | None = None,
     chunk: int = 8,
 ) -> list[TransitionTable]:
@@ -71,20 +72,23 @@ def imagine_views(
         model: frozen.
         banks: B memory banks of any lengths.
         albums: for each bank the views behind its numbers; imagined ones are added.
+        worn: for each bank, memories of which parts are outdated and taken out: the model reads them, but their views
+            are no states.
         also: for each bank, states to include that it may not hold, such as the agent's and the goal.
         chunk: banks in one pass.
 
     Returns:
         B tables.
     """
-    also = also or [()] * len(banks)
+    also, worn = also or [()] * len(banks), worn or [MemoryBank()] * len(banks)
     device = next(model.parameters()).device
     tables: list[TransitionTable] = []
     for first in range(0, len(banks), chunk):
         some = range(first, min(first + chunk, len(banks)))
-        memories = np.full((len(some), max(1, *(len(banks[i]) for i in some)), ROW), MASKED)
-        for row, i in zip(memories, some, strict=True):
-            row[: len(banks[i])] = albums[i].rows(banks[i])
+        rows = [np.concatenate([albums[i].rows(bank) for bank in (banks[i], worn[i])]) for i in some]
+        memories = np.full((len(some), max(1, *map(len, rows)), ROW), MASKED)
+        for padded, held in zip(memories, rows, strict=True):
+            padded[: len(held)] = held
         encoded = model.encode(torch.from_numpy(memories).to(device))
         makers = [_TableMaker(albums[i], sorted({*banks[i].states, *also[i]})) for i in some]
         while any(maker.waiting for maker in makers):

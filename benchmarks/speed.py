@@ -26,10 +26,12 @@ from eswm_gym.world_model.data import ProblemStream
 from eswm_gym.world_model.presets import PRESETS
 
 ROOM_BATCH, QUERIES = 512, 48
+VECTOR_ROOMS, SYNC_ROOMS = 4096, 64
 N_STATES, N_ACTIONS, N_MEMORIES = 32, 6, 35
 # What a prototype took on one core of a like machine, and what is wanted.
 BESIDE = """
 rooms: at least 15,000 a second are wanted
+vector-environments: at least 1,000,000 steps a second are wanted
 imagined-table: a prototype of 6 layers took 0.016 s (cross), 0.347 s (joint-batched), 0.798 s (joint-one-by-one);
 0.010 s is wanted"""
 
@@ -165,6 +167,40 @@ def environment_rows(seed: int, budget: float) -> list[Row]:
     ]
 
 
+def vector_rows(seed: int, budget: float) -> list[Row]:
+    """Steps a second of many rooms with random actions, resets included, beside Gymnasium's vector environment.
+
+    Many steps are one call, since our rooms draw several episodes at a time. The steps of a `SyncVectorEnv` take as
+    long in few rooms as in many.
+    """
+    n_steps = 600 if budget >= 1 else 40
+    rows = []
+    for env_id in ("ESWM-RandomWall-v0", "ESWM-RandomWallExplore-v0"):
+        kinds = {
+            f"rooms-{VECTOR_ROOMS}": ("vector_entry_point", VECTOR_ROOMS),
+            f"sync-{SYNC_ROOMS}": ("sync", SYNC_ROOMS),
+        }
+        calls: dict[str, Callable[[], object]] = {}
+        for name, (mode, n_rooms) in kinds.items():
+            envs = gym.make_vec(env_id, n_rooms, mode)
+            envs.reset(seed=seed)
+            steps = n_steps if mode == "vector_entry_point" else 40
+            actions = np.random.default_rng(seed).integers(N_ACTIONS, size=(steps, n_rooms))
+
+            def walk(envs=envs, actions=actions) -> None:
+                for action in actions:
+                    envs.step(action)
+
+            calls[name] = walk
+            kinds[name] = (mode, actions.size)
+        seconds = seconds_per_call(calls, budget)
+        rates = {name: kinds[name][1] / seconds[name] for name in calls}
+        rows += [Row("vector-environments", f"{env_id}-{name}", "steps_per_second", rates[name]) for name in rates]
+        ours, theirs = rates.values()
+        rows.append(Row("vector-environments", f"{env_id}-{'/'.join(rates)}", "ratio", ours / theirs))
+    return rows
+
+
 def table_rows(seed: int, device: str, budget: float) -> list[Row]:
     """Seconds to imagine one room's whole table: 32 states times 6 actions, 35 memories, float32."""
     rng = np.random.default_rng(seed)
@@ -234,6 +270,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     budget = 0.1 if args.quick else 3.0
     rows = room_rows(np.random.default_rng(args.seed), budget)
     rows += environment_rows(args.seed, budget)
+    rows += vector_rows(args.seed, budget)
     rows += table_rows(args.seed, args.device, budget)
     if not args.quick:
         rows += training_rows(args.seed, args.device, budget)

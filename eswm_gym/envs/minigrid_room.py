@@ -79,7 +79,7 @@ class MiniGridRoomEnv(MiniGridEnv):
 
     - `state`: the view as classes, `Box(0, 8, (5, 5), uint8)`, indexed [x, y] as MiniGrid's images: the agent
       is at [2, 4] and looks towards smaller y. Its own cell always shows as empty.
-    - `goal`: the view at the goal pose, likewise, as it was when the episode began. Only in the task
+    - `goal`: the view at the goal pose, likewise, as it is now: walls that come or go show. Only in the task
       `navigate`.
     - `image`: the same view in MiniGrid's encoding, `Box(0, 10, (5, 5, 3), uint8)`, for MiniGrid's wrappers.
       Its bound is not 255, so that stable-baselines3 does not take it for a picture.
@@ -193,9 +193,6 @@ class MiniGridRoomEnv(MiniGridEnv):
             raise ValueError(f"the task {self.task!r} takes the reset options {known}, got {sorted(unknown)}")
         grid = _as_grid(options["grid"], connected=True) if "grid" in options else self._draw_grid()
         start, self.goal = self._draw_ends(grid, options.get("start"), options.get("goal"))
-        if self.goal is not None:
-            view = views_of(grid[None], np.array([[pose_index(SIZE, *self.goal)]]))
-            self._goal_view = view.reshape(VIEW, VIEW).astype(np.uint8)
         self._next = grid, start
         obs, _ = super().reset()
         self._seen = np.zeros(SIZE * SIZE, bool)
@@ -230,7 +227,7 @@ class MiniGridRoomEnv(MiniGridEnv):
     def gen_obs(self) -> dict[str, Any]:
         """Return the observation; MiniGrid's `reset` and `step` call it."""
         image = super().gen_obs()["image"]
-        views = {"state": _classes(image)} | ({} if self.goal is None else {"goal": self._goal_view.copy()})
+        views = {"state": _classes(image)} | ({} if self.goal is None else {"goal": self._goal_view()})
         return {**views, "image": image}
 
     def render(self) -> Any:
@@ -325,7 +322,6 @@ class MiniGridRoomEnv(MiniGridEnv):
             "grid": self.grid_classes.tolist(),
             "pose": list(self.pose),
             "goal": None if self.goal is None else list(self.goal),
-            "goal_view": None if self.goal is None else self._goal_view.tolist(),
             "seen": np.flatnonzero(self._seen).tolist(),
             "step_count": self.step_count,
             "rng": self.np_random.bit_generator.state,
@@ -343,7 +339,6 @@ class MiniGridRoomEnv(MiniGridEnv):
         self._next = grid, _as_pose(grid, state["pose"], "pose")
         if state["goal"] is not None:
             self.goal = _as_pose(grid, state["goal"], "goal")
-            self._goal_view = np.array(state["goal_view"], np.uint8)
         self._gen_grid(SIZE, SIZE)
         self.step_count = state["step_count"]
         self._seen = np.isin(np.arange(SIZE * SIZE), state["seen"])
@@ -404,6 +399,11 @@ class MiniGridRoomEnv(MiniGridEnv):
         self._distances = np.where(np.isfinite(distances), distances, -1).astype(np.int64)
         self._sight = room.sight[0]
         self._seeable = self._sight[(self._distances >= 0) & room.free[0]].any(0)
+
+    def _goal_view(self) -> np.ndarray:
+        assert self.goal is not None
+        view = views_of(self.grid_classes[None], np.array([[pose_index(SIZE, *self.goal)]]))
+        return view.reshape(VIEW, VIEW).astype(np.uint8)
 
     def _index(self) -> int:
         return pose_index(SIZE, *self.pose)

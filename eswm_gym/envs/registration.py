@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gymnasium as gym
 
-# Name in the id, class, radius of the lattice, most steps in an episode (the paper's 15 for 19 locations).
+# Name in the id, start of the names of its classes (of one room and of many), radius of the lattice, most steps in an
+# episode (the paper's 15 for 19 locations).
 ROOMS = (
-    ("RandomWall", "RandomWallEnv", 3, 30),
-    ("RandomWall19", "RandomWallEnv", 2, 15),
-    ("OpenArena", "OpenArenaEnv", 2, 15),
+    ("RandomWall", "RandomWall", 3, 30),
+    ("RandomWall19", "RandomWall", 2, 15),
+    ("OpenArena", "OpenArena", 2, 15),
 )
 # End of the name, task, memory bank handed out at reset.
 TASKS = (("", "navigate", "spanning"), ("Explore", "explore", "none"))
@@ -24,7 +25,8 @@ def register_envs() -> None:
             if env_id not in gym.registry:
                 gym.register(
                     id=env_id,
-                    entry_point=f"eswm_gym.envs:{class_name}",
+                    entry_point=f"eswm_gym.envs:{class_name}Env",
+                    vector_entry_point=f"eswm_gym.envs:{class_name}VectorEnv",
                     max_episode_steps=max_steps,
                     kwargs={"radius": radius, "task": task, "memory_bank": memory_bank},
                 )

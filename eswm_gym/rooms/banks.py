@@ -10,7 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from eswm_gym.rooms.generation import RoomBatch
-from eswm_gym.rooms.lattice import N_ACTIONS, reverse_action
+from eswm_gym.rooms.lattice import N_ACTIONS, HexLattice, reverse_action
+from eswm_gym.rooms.streams import Streams, random_at
+
+PRIM = 1024  # rooms whose spanning forests grow at a time: as many as a processor's cache holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +33,8 @@ class BankBatch:
     def transitions(self) -> np.ndarray:
         """(B, M, 3) int, the moves as (s_s, a, s_e), -1 for padding."""
         rows = np.arange(len(self.source))[:, None]
-        end = self.rooms.targets()[rows, self.source, self.action]
+        ahead = self.rooms.lattice.next_location[self.source, self.action]
+        end = np.where(self.rooms.walls[rows, ahead], self.source, ahead)
         states = self.rooms.states
         bank = np.stack([states[rows, self.source], self.action, states[rows, end]], axis=2)
         bank[self.source < 0] = -1
@@ -44,7 +48,7 @@ class BankBatch:
         return held
 
 
-def _shuffle(rng: np.random.Generator, rooms: RoomBatch, source: np.ndarray, action: np.ndarray) -> BankBatch:
+def _shuffle(rng: np.random.Generator | Streams, rooms: RoomBatch, source: np.ndarray, action: np.ndarray) -> BankBatch:
     """Put the moves in random order, padding last, and cut columns that are padding everywhere."""
     key = rng.random(source.shape, dtype=np.float32)
     key[source < 0] = 2
@@ -52,14 +56,14 @@ def _shuffle(rng: np.random.Generator, rooms: RoomBatch, source: np.ndarray, act
     return BankBatch(rooms, np.take_along_axis(source, order, 1), np.take_along_axis(action, order, 1))
 
 
-def spanning_banks(rng: np.random.Generator, rooms: RoomBatch) -> BankBatch:
+def spanning_banks(rng: np.random.Generator | Streams, rooms: RoomBatch) -> BankBatch:
     """Draw one minimal spanning bank for each room.
 
     A random-weight minimum spanning forest over the observed free locations, each edge walked in a random
     direction, plus one bump into each observed wall location that has an observed free neighbour.
 
     Args:
-        rng: source of randomness.
+        rng: source of randomness; `Streams` draw each bank from a generator of its own.
         rooms: B rooms.
 
     Returns:
@@ -67,42 +71,28 @@ def spanning_banks(rng: np.random.Generator, rooms: RoomBatch) -> BankBatch:
     """
     lattice = rooms.lattice
     n, n_locations = rooms.states.shape
-    batch = np.arange(n)
     free = rooms.observed & ~rooms.walls
-
-    # Prim's algorithm on all rooms at once: `key` is the lightest edge from the tree to each location, `inf`
-    # for what cannot be joined (again). A key of 2 or more has no edge yet: it starts the next tree.
     weight = rng.random((n, len(lattice.edges)), dtype=np.float32)
-    edge_of = _edge_index(lattice)
-    key = np.full((n, n_locations + 1), np.inf, np.float32)  # last column: off the lattice
-    key[:, :-1][free] = 2 + rng.random(free.sum(), dtype=np.float32)
-    joined_by = np.full((n, n_locations + 1), -1, np.int64)  # action from the tree to the location
-    parent = np.full((n, n_locations + 1), -1, np.int64)
-    done = np.zeros((n, n_locations + 1), bool)
-    done[:, :-1] = ~free
-    done[:, -1] = True
-    for _ in range(free.sum(1).max(initial=0)):
-        here = key[:, :-1].argmin(1)
-        key[batch, here] = np.inf
-        alive = ~done[batch, here]
-        done[batch, here] = True
-        around = lattice.neighbors[here]
-        w = weight[batch[:, None], edge_of[here]]
-        lighter = (w < key[batch[:, None], around]) & ~done[batch[:, None], around] & alive[:, None]
-        room, action = np.nonzero(lighter)
-        location = around[room, action]
-        key[room, location] = w[room, action]
-        joined_by[room, location] = action
-        parent[room, location] = here[room]
-    source, action = parent[:, :-1], joined_by[:, :-1]
+    first = np.zeros(free.shape, np.float32)
+    first[free] = 2 + random_at(rng, free)
+    action = np.concatenate(
+        [
+            _joining_moves(lattice, free[i : i + PRIM], weight[i : i + PRIM], first[i : i + PRIM])
+            for i in range(0, n, PRIM)
+        ]
+        or [np.zeros(free.shape, np.int64)]
+    )
+    source = np.where(action < 0, -1, lattice.neighbors[np.arange(n_locations), reverse_action(action)])
     flip = (rng.random(source.shape, dtype=np.float32) < 0.5) & (source >= 0)
     source = np.where(flip, np.arange(n_locations), source)
     action = np.where(flip, reverse_action(action), action)
 
     # A wall location has no edge in the forest, so its bump takes its place in the arrays.
-    room, wall = np.nonzero(rooms.walls & rooms.observed)
+    walls = rooms.walls & rooms.observed
+    room, wall = np.nonzero(walls)
     around = lattice.neighbors[wall]
-    score = rng.random(around.shape, dtype=np.float32) * ((around >= 0) & free[room[:, None], around])
+    score = random_at(rng, np.repeat(walls, N_ACTIONS, axis=1)).reshape(around.shape)
+    score *= (around >= 0) & free[room[:, None], around]
     toward = score.argmax(1)
     reachable = score.max(1, initial=0) > 0
     room, wall, toward = room[reachable], wall[reachable], toward[reachable]
@@ -111,7 +101,52 @@ def spanning_banks(rng: np.random.Generator, rooms: RoomBatch) -> BankBatch:
     return _shuffle(rng, rooms, source, action)
 
 
-def _edge_index(lattice) -> np.ndarray:
+def _joining_moves(lattice: HexLattice, free: np.ndarray, weight: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Grow minimum spanning forests by Prim's algorithm, in all rooms at once.
+
+    Args:
+        lattice: the lattice.
+        free: (B, L) bool, the locations to join.
+        weight: (B, E) float32 below 1, of each edge, a multiple of 2**-24.
+        first: (B, L) float32 from 2 to 3, a multiple of 2**-22; the location with the least starts the next tree.
+
+    Returns:
+        (B, L) int, the action that joins each location to its tree, -1 for those that start one or are not free.
+    """
+    n, n_locations = free.shape
+    bits = n_locations.bit_length()
+    whole = np.int64 if bits > 6 else np.int32
+    # The lightest edge from the tree to each location, as a whole number with the location as its last bits; what is
+    # joined, not free or off the lattice is -1, as unsigned number the greatest and as signed number the least.
+    key = np.full((n_locations + 1, n), -1, whole)
+    order = 2**24 + (first - 2) * 2**22
+    key[:-1] = np.where(free, (order.astype(whole) << bits) + np.arange(n_locations, dtype=whole), -1).T
+    unsigned = key.view(np.uint64 if bits > 6 else np.uint32)
+    joined_by = np.full(key.shape, -1, np.int8)
+    heavy = np.ascontiguousarray((weight * 2**24).astype(whole).T) << bits
+    room = np.arange(n)
+    row_of = np.full(2**bits, n_locations)
+    row_of[:n_locations] = np.arange(n_locations)
+    around_of = np.full((N_ACTIONS, 2**bits), n_locations)
+    around_of[:, :n_locations] = np.where(lattice.on_lattice, lattice.neighbors, n_locations).T
+    edge_of = np.zeros((N_ACTIONS, 2**bits), np.int64)
+    edge_of[:, :n_locations] = _edge_index(lattice).T
+    actions = np.repeat(np.arange(N_ACTIONS, dtype=np.int8), n)
+    flat, flat_joined_by, flat_heavy = key.ravel(), joined_by.ravel(), heavy.ravel()
+    for _ in range(free.sum(1).max(initial=0)):
+        here = (unsigned.min(0) & (2**bits - 1)).astype(np.int64)
+        flat[row_of[here] * n + room] = -1
+        around = around_of.take(here, axis=1)
+        place = (around * n + room).ravel()
+        new = flat_heavy.take((edge_of.take(here, axis=1) * n + room).ravel()) + around.ravel().astype(whole)
+        lighter = np.flatnonzero(new < flat.take(place))
+        place = place[lighter]
+        flat[place] = new[lighter]
+        flat_joined_by[place] = actions[lighter]
+    return joined_by[:-1].T.astype(np.int64)
+
+
+def _edge_index(lattice: HexLattice) -> np.ndarray:
     """(L, 6) int, index into lattice.edges of each on-lattice move (0 elsewhere)."""
     index = np.zeros(lattice.neighbors.shape, np.int64)
     source, action = np.nonzero(lattice.neighbors[:, :3] >= 0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eswm_gym.rooms.lattice import N_ACTIONS, HexLattice, hex_lattice
+from eswm_gym.rooms.streams import Streams, at, only
 
 MAX_DRAWS = 100  # of a wall that does not fit; after that it stays shorter than promised
 
@@ -91,6 +92,27 @@ class RoomBatch:
         here = np.arange(self.lattice.n_locations)[:, None]
         return np.where(onto_wall, here, self.lattice.next_location)
 
+    def distances_from(self, locations: np.ndarray) -> np.ndarray:
+        """Measure the distance of every location to one free location of each room.
+
+        Args:
+            locations: (B,) int.
+
+        Returns:
+            (B, L) int, -1 for walls and what cannot be reached.
+        """
+        beside = (self.lattice.distances == 1).astype(np.float32)
+        left = (~self.walls).astype(np.float32)  # 1 for the free locations not reached yet
+        rim = np.zeros_like(left)
+        rim[np.arange(len(self)), locations] = 1
+        left -= rim
+        waited = np.zeros_like(left)  # steps that each location was left
+        while rim.any():
+            waited += left
+            rim = np.minimum(rim @ beside, 1) * left
+            left -= rim
+        return np.where(self.walls | (left > 0), -1, waited.astype(np.int64))
+
     def is_true(self, transitions: np.ndarray) -> np.ndarray:
         """Whether transitions happen in their rooms.
 
@@ -112,21 +134,21 @@ class RoomBatch:
         return known & ~self.walls[rows, source] & walked
 
 
-def random_walls(rng: np.random.Generator, n: int, config: RoomConfig) -> np.ndarray:
+def random_walls(rng: np.random.Generator | Streams, n: int, config: RoomConfig) -> np.ndarray:
     """Draw (n, L) bool walls: each a contiguous, mostly straight run of a random promised length."""
     low, high = config.wall_lengths
     lengths = np.where(rng.random(n) < config.no_wall, 0, rng.integers(low, high + 1, n))
     walls = np.zeros((n, hex_lattice(config.radius).n_locations), bool)
     short = np.nonzero(lengths)[0]
     for _ in range(MAX_DRAWS):
-        walls[short] = _grow_walls(rng, lengths[short], config)
+        walls[short] = _grow_walls(at(rng, short), lengths[short], config)
         short = short[walls[short].sum(1) < lengths[short]]
         if not len(short):
             break
     return walls
 
 
-def _grow_walls(rng: np.random.Generator, lengths: np.ndarray, config: RoomConfig) -> np.ndarray:
+def _grow_walls(rng: np.random.Generator | Streams, lengths: np.ndarray, config: RoomConfig) -> np.ndarray:
     """Grow walls from both ends; one whose ends both leave the lattice stays short."""
     lattice = hex_lattice(config.radius)
     rooms = np.arange(len(lengths))
@@ -138,8 +160,9 @@ def _grow_walls(rng: np.random.Generator, lengths: np.ndarray, config: RoomConfi
     for side in (0, 3):  # forward from the seed as far as it goes, then backward
         growing, tip = left > 0, seed
         while growing.any():
-            straight = rng.random(len(lengths)) < config.straightness
-            turn = np.where(straight, 0, rng.choice((-1, 1), len(lengths)))
+            draw = only(rng, growing)
+            straight = draw.random(len(lengths)) < config.straightness
+            turn = np.where(straight, 0, draw.choice((-1, 1), len(lengths)))
             ahead = lattice.neighbors[tip, (direction + side + turn) % N_ACTIONS]
             growing &= (ahead >= 0) & ~walls[rooms, ahead] & (left > 0)
             walls[rooms[growing], ahead[growing]] = True
@@ -148,7 +171,7 @@ def _grow_walls(rng: np.random.Generator, lengths: np.ndarray, config: RoomConfi
     return walls
 
 
-def random_regions(rng: np.random.Generator, sizes: np.ndarray, lattice: HexLattice) -> np.ndarray:
+def random_regions(rng: np.random.Generator | Streams, sizes: np.ndarray, lattice: HexLattice) -> np.ndarray:
     """Draw (n, L) bool connected regions of these sizes, grown around random locations with ragged rims."""
     n = len(sizes)
     region = np.zeros((n, lattice.n_locations), bool)
@@ -168,11 +191,11 @@ def random_regions(rng: np.random.Generator, sizes: np.ndarray, lattice: HexLatt
     return region
 
 
-def generate_rooms(rng: np.random.Generator, n: int, config: RoomConfig) -> RoomBatch:
+def generate_rooms(rng: np.random.Generator | Streams, n: int, config: RoomConfig) -> RoomBatch:
     """Draw n rooms: a random assignment of states to locations, a wall, an unobserved region.
 
     Args:
-        rng: the only source of randomness.
+        rng: the only source of randomness; `Streams` draw each room from a generator of its own.
         n: number of rooms.
         config: the family.
     """

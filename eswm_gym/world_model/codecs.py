@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from eswm_gym.rooms.grid import N_CELLS, N_CLASSES
@@ -22,24 +23,30 @@ class IntegerCodec(nn.Module):
         super().__init__()
         self.n_states = n_states
         self.embeddings = embeddings
+        self.n_outputs = n_states + 1  # of a head
         rows = n_states + 1 if embeddings else 2
         self.embed_source = nn.Embedding(rows, dim)  # the last row stands for "masked"
         self.embed_end = nn.Embedding(rows, dim)
         if heads:
-            self.source_head = nn.Linear(dim, n_states + 1)
-            self.end_head = nn.Linear(dim, n_states + 1)
+            self.source_head = nn.Linear(dim, self.n_outputs)
+            self.end_head = nn.Linear(dim, self.n_outputs)
 
     def embed(self, source: Tensor, end: Tensor) -> Tensor:
         """(..., dim) sum of the embeddings of source and end states (...), -1 for masked."""
-        return self._look_up(self.embed_source, source) + self._look_up(self.embed_end, end)
+        return self.look_up(self.embed_source, source) + self.look_up(self.embed_end, end)
 
-    def _look_up(self, table: nn.Embedding, states: Tensor) -> Tensor:
+    def look_up(self, table: nn.Embedding, states: Tensor) -> Tensor:
+        """(..., dim) the embeddings of states (...) in one of the two tables."""
         known = states if self.embeddings else torch.zeros_like(states)
         return table(torch.where(states < 0, table.num_embeddings - 1, known))
 
     def read_out(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(..., n_states + 1) logits of source and end from tokens (..., dim)."""
-        return self.source_head(x), self.end_head(x)
+        return self.to_logits(self.source_head(x)), self.to_logits(self.end_head(x))
+
+    def to_logits(self, outputs: Tensor) -> Tensor:
+        """(..., n_states + 1) logits from what a head of the codec puts out."""
+        return outputs
 
     def check(self, states: Tensor) -> None:
         """Refuse states outside the vocabulary; a masked one is outside as well.
@@ -50,6 +57,51 @@ class IntegerCodec(nn.Module):
         outside = (states < 0) | (states >= self.n_states)
         if outside.any():
             raise ValueError(f"state {int(states[outside][0])} is outside the vocabulary 0 ... {self.n_states - 1}")
+
+
+class BinaryCodec(IntegerCodec):
+    """States are numbers whose bits are what the model knows of them (paper: "Open Arena" in "Training Details").
+
+    Each bit is embedded by itself and the embeddings stand side by side. The read-out is one binary classification for
+    each bit, and one for "I don't know", so that a state which was never seen in training has a probability too.
+
+    Args:
+        n_states: size of the vocabulary, a power of two; class n_states of a head is "I don't know".
+        dim: width of a token, a multiple of the number of bits.
+        heads: whether the codec reads out a logit for each class.
+    """
+
+    bits: Tensor
+
+    def __init__(self, n_states: int, dim: int, heads: bool = True) -> None:
+        n_bits = (n_states - 1).bit_length()
+        if n_states != 2**n_bits or dim % n_bits:
+            raise ValueError(f"{n_states} states are not whole bits, or dim {dim} is not a multiple of their number")
+        super().__init__(n_states, dim, embeddings=False, heads=False)
+        self.embed_source, self.embed_end = (nn.Embedding(3 * n_bits, dim // n_bits) for _ in range(2))
+        self.n_outputs = n_bits + 1
+        if heads:
+            self.source_head, self.end_head = (nn.Linear(dim, self.n_outputs) for _ in range(2))
+        bits = torch.arange(n_states)[:, None] >> torch.arange(n_bits) & 1
+        self.register_buffer("bits", bits.bool(), persistent=False)
+
+    def look_up(self, table: nn.Embedding, states: Tensor) -> Tensor:
+        """Rows 3 b, 3 b + 1 and 3 b + 2 of a table stand for bit b being 0, 1 and masked."""
+        value = torch.where(states[..., None] < 0, 2, self.bits[states.clamp(min=0)].long())
+        return table(value + 3 * torch.arange(value.shape[-1], device=value.device)).flatten(-2)
+
+    def to_logits(self, outputs: Tensor) -> Tensor:
+        """(..., n_states + 1) log-probabilities, for a state the sum of those of its bits."""
+        bit, unknown = outputs[..., None, :-1].float(), outputs[..., -1:].float()
+        state = torch.where(self.bits, F.logsigmoid(bit), F.logsigmoid(-bit)).sum(-1)
+        return torch.cat([state + F.logsigmoid(-unknown), F.logsigmoid(unknown)], -1)
+
+
+def build_codec(name: str, n_states: int, dim: int, embeddings: bool = True, heads: bool = True) -> IntegerCodec:
+    """The "integer" or "binary" codec."""
+    if name == "binary":
+        return BinaryCodec(n_states, dim, heads)
+    return IntegerCodec(n_states, dim, embeddings, heads)
 
 
 class EgocentricCodec(nn.Module):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -25,7 +25,8 @@ from eswm_gym.rooms import (
     spanning_banks,
     walk_banks,
 )
-from eswm_gym.world_model.eswm import ACTION, MASKED
+from eswm_gym.rooms.trajectories import trajectory_banks
+from eswm_gym.world_model.eswm import ACTION, END, MASKED, SOURCE
 
 
 class Problems(NamedTuple):
@@ -61,27 +62,37 @@ class Source:
 
     Attributes:
         rooms: the family of rooms.
-        bank: "minimal" spanning banks, "dense" ones with extra transitions, or banks from a "walk".
+        bank: "minimal" spanning banks, "dense" ones with extra transitions, banks from a "walk", or a minimal
+            spanning "trajectory" in order.
         share: how often it is drawn, relative to the other sources.
         mix: shares of the kinds of query.
+        components: those that may be masked.
     """
 
     rooms: RoomConfig
-    bank: Literal["minimal", "dense", "walk"] = "minimal"
+    bank: Literal["minimal", "dense", "walk", "trajectory"] = "minimal"
     share: float = 1.0
     mix: tuple[float, ...] = TRAINING_MIX
+    components: tuple[int, ...] = (SOURCE, ACTION, END)
 
     @property
     def capacity(self) -> int:
-        """Rows of the padded banks: one less than the locations if minimal, else up to twice the locations."""
+        """Rows of the padded banks.
+
+        One less than the locations if minimal, two more than that for each wall location in a trajectory, which bumps
+        into it and goes around it, else up to twice the locations.
+        """
         n = hex_lattice(self.rooms.radius).n_locations
-        return n - 1 if self.bank == "minimal" else 2 * n
+        detours = {"minimal": 0, "trajectory": 2 * self.rooms.wall_lengths[1]}
+        return n - 1 + detours[self.bank] if self.bank in detours else 2 * n
 
     def draw_banks(self, rng: np.random.Generator, n: int) -> BankBatch:
         """Draw n rooms with a bank each."""
         rooms = generate_rooms(rng, n, self.rooms)
         if self.bank == "walk":
             return walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n), orderly=0.75)
+        if self.bank == "trajectory":
+            return trajectory_banks(rng, rooms, self.capacity)
         banks = spanning_banks(rng, rooms)
         if self.bank == "dense":
             banks = add_transitions(rng, banks, rng.integers(self.capacity - (banks.source >= 0).sum(1) + 1))
@@ -90,7 +101,14 @@ class Source:
     def draw(self, rng: np.random.Generator, rooms: int, queries: int, n_states: int) -> Problems:
         """Draw a batch of problems for a vocabulary."""
         banks = self.draw_banks(rng, rooms)
-        return to_problems(banks, draw_queries(rng, banks, queries, self.mix), self.capacity, n_states)
+        asked = self.mask(rng, draw_queries(rng, banks, queries, self.mix))
+        return to_problems(banks, asked, self.capacity, n_states)
+
+    def mask(self, rng: np.random.Generator, queries: QueryBatch) -> QueryBatch:
+        """Mask only the components that this source asks for."""
+        if self.components == (SOURCE, ACTION, END):
+            return queries
+        return replace(queries, masked=rng.choice(self.components, size=queries.masked.shape))
 
 
 def to_problems(banks: BankBatch, queries: QueryBatch, capacity: int, n_states: int) -> Problems:

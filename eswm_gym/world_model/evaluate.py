@@ -19,13 +19,13 @@ COMPONENTS = ("source", "action", "end")
 
 @torch.inference_mode()
 def evaluate(
-    model: ESWM, rooms: RoomConfig | GridConfig, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100
+    model: ESWM, rooms: RoomConfig | GridConfig | Source, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100
 ) -> dict[str, float]:
-    """Measure a model on fresh rooms with minimal banks and 48 queries each in the paper's mix.
+    """Measure a model on fresh rooms with 48 queries each.
 
     Args:
         model: on any device; its mode is left as it is found.
-        rooms: the family of rooms.
+        rooms: the family of rooms, for minimal banks and queries in the paper's mix; or a source of other problems.
         n_rooms: number of rooms.
         seed: seed of the rooms; training never uses it.
         chunk: rooms in one forward pass.
@@ -43,16 +43,16 @@ def evaluate(
         And `loss`. MiniGrid's rooms have other measures: see `evaluate_views`.
     """
     if isinstance(rooms, GridConfig):
-        return evaluate_views(cast(ViewTransformer, model), rooms, n_rooms, seed)
-    device = next(model.parameters()).device
+        return evaluate_views(cast(ViewTransformer, model), rooms, n_rooms, seed, chunk)
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
     training = model.training
     model.eval()
     rng = np.random.default_rng(seed)
-    source = Source(rooms, "minimal")
+    source = rooms if isinstance(rooms, Source) else Source(rooms, "minimal", mix=PAPER_MIX)
     rows, loss = [], 0.0
     for start in range(0, n_rooms, chunk):
         banks = source.draw_banks(rng, min(chunk, n_rooms - start))
-        queries = draw_queries(rng, banks, 48, PAPER_MIX)
+        queries = source.mask(rng, draw_queries(rng, banks, 48, source.mix))
         problems = to_problems(banks, queries, source.capacity, model.config.n_states)
         prediction = model(problems.memories.to(device), problems.query.to(device))
         share = len(problems.query) / n_rooms

@@ -30,7 +30,7 @@ def evaluate_views(
         rooms: the family of rooms.
         n_rooms: number of rooms.
         seed: seed of the rooms; training never uses it.
-        chunk: rooms in one forward pass.
+        chunk: rooms in one forward pass; other rooms are drawn with another chunk.
 
     Returns:
         For each kind and component, over the queries that `eswm_gym.rooms.grid.move_kinds` decides:

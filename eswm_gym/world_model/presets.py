@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from eswm_gym.rooms import RoomConfig
+from eswm_gym.rooms import PAPER_MIX, RoomConfig
 from eswm_gym.rooms.grid import GridConfig
 from eswm_gym.world_model.data import Source
-from eswm_gym.world_model.eswm import ModelConfig
+from eswm_gym.world_model.emwm import EMWMConfig
+from eswm_gym.world_model.eswm import END, ModelConfig
 from eswm_gym.world_model.grid_data import GridSource
+from eswm_gym.world_model.recurrent import RecurrentConfig
+from eswm_gym.world_model.tem_t import TEMTConfig
 from eswm_gym.world_model.transformer import TransformerConfig
 from eswm_gym.world_model.view_transformer import ViewTransformerConfig
 
@@ -21,7 +25,8 @@ class Preset:
     Attributes:
         model: its shape.
         sources: mixture of training problems.
-        settings: named room families of the held-out evaluation (minimal banks, the paper's queries).
+        settings: named problems of the held-out evaluation; a room family stands for minimal banks and the paper's
+            queries.
         rooms, queries: banks in a training batch and queries of each.
         lr: peak learning rate.
         decay_from: share of the run after which the learning rate falls linearly to nearly nothing.
@@ -29,7 +34,7 @@ class Preset:
 
     model: ModelConfig
     sources: tuple[Source | GridSource, ...]
-    settings: Mapping[str, RoomConfig | GridConfig]
+    settings: Mapping[str, RoomConfig | GridConfig | Source]
     rooms: int = 32
     queries: int = 64
     lr: float = 2e-3
@@ -69,6 +74,38 @@ _VIEWS = (
     GridSource(_GRID, "walk", share=0.35),
 )
 
+_UNSEEN_ONLY = (1.0, 0.0, 0.0, 0.0)
+# Trained on the states with an odd number of ones among their bits and tested on the others: of odd numbers the last bit
+# is always 1, and no model could learn to predict another.
+_ODD, _EVEN = (tuple(s for s in _STATES if s.bit_count() % 2 == odd) for odd in (1, 0))
+
+
+def _comparison(prefix: str, codec: Literal["integer", "binary"], train: Source, settings: dict[str, Source]) -> dict:
+    """The paper's comparison of architectures on its own problems: each with about a million parameters."""
+    n_states = 2**6 if codec == "binary" else 37
+
+    def on_trajectories(source: Source) -> Source:
+        return replace(source, bank="trajectory", components=(END,))
+
+    walked = on_trajectories(train)
+    walked_settings = {name: on_trajectories(source) for name, source in settings.items()}
+    transformer = TransformerConfig(n_states, dim=144, layers=4, relational=False, readout="classes", codec=codec)
+    relational = TransformerConfig(n_states, dim=128, layers=4, state_embeddings=False)
+    lstm = RecurrentConfig(n_states, dim=174, layers=4, cell="lstm", codec=codec)
+    mamba = RecurrentConfig(n_states, dim=168, layers=5, cell="mamba", codec=codec)
+    tem_t = TEMTConfig(n_states, dim=144, layers=4, codec=codec)
+    emwm = EMWMConfig(n_states, dim=396, codec=codec)
+    return {
+        f"{prefix}-t": Preset(transformer, (train,), settings),
+        f"{prefix}-t-relational": Preset(relational, (train,), settings),
+        # These read the whole bank anew for each query: many rooms with few queries teach more for the same work.
+        f"{prefix}-lstm": Preset(lstm, (train,), settings, rooms=128, queries=1),
+        f"{prefix}-mamba": Preset(mamba, (train,), settings, rooms=128, queries=1),
+        f"{prefix}-tem-t": Preset(tem_t, (walked,), walked_settings),
+        f"{prefix}-emwm": Preset(emwm, (walked,), walked_settings),
+    }
+
+
 PRESETS = {
     # The shipped agent's model.
     "random-wall": Preset(
@@ -96,5 +133,20 @@ PRESETS = {
         settings={"random-wall-7": RoomConfig.random_wall(1, wall_length=(0, 1), hidden=0.3)},
         rooms=16,
         queries=16,
+    ),
+    **_comparison(
+        "rw",
+        "integer",
+        Source(RoomConfig.random_wall(3), mix=PAPER_MIX),
+        {"random-wall-37": Source(RoomConfig.random_wall(3), mix=PAPER_MIX)},
+    ),
+    **_comparison(
+        "oa",
+        "binary",
+        Source(RoomConfig.open_arena(states=_ODD), mix=_UNSEEN_ONLY),
+        {
+            "open-arena-seen": Source(RoomConfig.open_arena(states=_ODD), mix=_UNSEEN_ONLY),
+            "open-arena-unseen": Source(RoomConfig.open_arena(states=_EVEN), mix=_UNSEEN_ONLY),
+        },
     ),
 }

@@ -12,13 +12,19 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from eswm_gym.world_model.emwm import EMWM, EMWMConfig
 from eswm_gym.world_model.eswm import ESWM, ModelConfig
+from eswm_gym.world_model.recurrent import Recurrent, RecurrentConfig
+from eswm_gym.world_model.tem_t import TEMT, TEMTConfig
 from eswm_gym.world_model.transformer import Transformer, TransformerConfig
 from eswm_gym.world_model.view_transformer import ViewTransformer, ViewTransformerConfig
 
 WEIGHTS = Path(__file__).parent / "weights"
 ARCHITECTURES: dict[str, tuple[Any, Any]] = {
     "transformer": (Transformer, TransformerConfig),
+    "recurrent": (Recurrent, RecurrentConfig),
+    "tem-t": (TEMT, TEMTConfig),
+    "emwm": (EMWM, EMWMConfig),
     "view-transformer": (ViewTransformer, ViewTransformerConfig),
 }
 

@@ -147,12 +147,15 @@ class Registration(nn.Module):
     def place(self, memories: Tensor) -> Tensor:
         """(B, N) the pose of each memory's source on the map of its bank, P where that is not known.
 
-        The map begins with the memory that shows most floor, so that it does not depend on the order of the bank.
+        The map begins with the memory that shows most floor, so that it does not depend on the order of the bank but
+        between equals.
         Only what surely is somewhere is put there; what then overlaps follows in the next iteration.
         """
         shape = self.geometry
         source, action, end = _split(memories)
         held = action >= 0
+        if not memories.shape[1]:
+            return action
         room = torch.arange(len(memories), device=memories.device)
         first = (kinds_of(source) + kinds_of(end))[..., WALL:].sum((2, 3)).argmax(1)
         pose = torch.full_like(action, shape.n_poses)
@@ -171,19 +174,22 @@ class Registration(nn.Module):
 
     @torch.no_grad()
     def contradicted(self, memories: Tensor, seen: Tensor) -> Tensor:
-        """(B, N) bool, which memories show a cell as something else than a transition (B, 51) seen just now does.
+        """(B, N, 2, 25) bool, the cells that memories show as something else than the end of a transition (B, 51).
 
-        None are where the transition cannot be placed among the memories.
+        None where the transition or the memory cannot be placed.
         """
-        both = torch.cat([seen[:, None], memories], 1)
-        pose = self.place(both)
+        both = torch.cat([memories, seen[:, None]], 1)
         source, _, end = _split(both)
-        now = self._paint(both[:, :1], pose[:, :1])  # zeros where it shows nothing
-        cells = _off_the_map(self.geometry.cells, self.geometry.n_cells)[self._ends(both, pose)]  # (B, 1 + N, 2, 25)
-        shown = now.gather(1, cells.flatten(1)[..., None].expand(-1, -1, N_KINDS)).view(*cells.shape, N_KINDS)
         kinds = torch.stack([kinds_of(source), kinds_of(end)], 2)
-        differ = (shown.sum(-1) > 0) & (kinds.sum(-1) > 0) & ((shown * kinds).sum(-1) == 0)
-        return differ.flatten(2).any(2)[:, 1:] & (memories[..., N_CELLS] >= 0)
+        n_cells = self.geometry.n_cells
+        cells = _off_the_map(self.geometry.cells.to(both.device), n_cells)[self._ends(both, self.place(both))]
+        cells, now = cells[:, :-1], cells[:, -1, 1]  # (B, N, 2, 25) and (B, 25)
+        kinds, kinds_now = kinds[:, :-1], kinds[:, -1, 1]
+        painted = kinds.new_zeros(len(both), n_cells + 1, N_KINDS)
+        painted.scatter_(1, now[..., None].expand(-1, -1, N_KINDS), kinds_now)
+        painted[:, -1] = 0
+        shown = painted.gather(1, cells.flatten(1)[..., None].expand(-1, -1, N_KINDS)).view(kinds.shape)
+        return (shown.sum(-1) > 0) & (kinds.sum(-1) > 0) & ((shown * kinds).sum(-1) == 0)
 
     def _ends(self, memories: Tensor, pose: Tensor) -> Tensor:
         """(B, N, 2) the poses of source and end, from those of the source."""

@@ -34,7 +34,7 @@ FINAL_LR = 0.02  # share of the peak
 
 def make_optimizers(model: ESWM, lr: float) -> list[torch.optim.Optimizer]:
     """Muon for the blocks' matrices, AdamW for embeddings, heads, norms and relation biases."""
-    matrices = [p for name, p in model.blocks.named_parameters() if name.endswith("weight") and p.ndim == 2]
+    matrices = [p for name, p in model.blocks.named_parameters() if "weight" in name and p.ndim == 2]
     chosen = set(map(id, matrices))
     others = [p for p in model.parameters() if id(p) not in chosen]
     return [

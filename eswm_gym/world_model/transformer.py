@@ -16,10 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from eswm_gym.world_model.codecs import IntegerCodec
-from eswm_gym.world_model.eswm import END, ESWM, SOURCE, EncodedBank, ModelConfig, Prediction
+from eswm_gym.world_model.codecs import build_codec
+from eswm_gym.world_model.eswm import END, SOURCE, EncodedBank, ModelConfig, Prediction
+from eswm_gym.world_model.tokens import TokenModel
 
 if TYPE_CHECKING:
+    from eswm_gym.world_model.tem_t import TEMTConfig
     from eswm_gym.world_model.view_transformer import ViewTransformerConfig
 
 N_RELATIONS = 4
@@ -40,6 +42,7 @@ class TransformerConfig(ModelConfig):
             source and the end of each memory, so that a state's logit comes from the memories that hold it.
         state_embeddings: embed states. Without, a relational pointer model knows states by their equality
             alone: renaming the states of a room cannot change its answers, and any vocabulary will do.
+        codec: states are "integer" symbols or "binary" numbers.
     """
 
     heads: int = 4
@@ -48,11 +51,13 @@ class TransformerConfig(ModelConfig):
     relational: bool = True
     readout: Literal["classes", "pointer"] = "pointer"
     state_embeddings: bool = True
+    codec: Literal["integer", "binary"] = "integer"
 
     def __post_init__(self) -> None:
         for name, value, choices in (
             ("query_attention", self.query_attention, ("joint", "cross")),
             ("readout", self.readout, ("classes", "pointer")),
+            ("codec", self.codec, ("integer", "binary")),
         ):
             if value not in choices:
                 raise ValueError(f"{name} must be one of {choices}, got {value!r}")
@@ -60,6 +65,8 @@ class TransformerConfig(ModelConfig):
             raise ValueError(f"dim {self.dim} is not a multiple of heads {self.heads}")
         if not self.state_embeddings and not (self.relational and self.readout == "pointer"):
             raise ValueError("a model without state embeddings must be relational with readout='pointer'")
+        if self.codec == "binary" and not self.state_embeddings:
+            raise ValueError("a binary codec embeds states")
 
 
 def relations(reader: Tensor, read: Tensor) -> Tensor:
@@ -81,7 +88,7 @@ def relations(reader: Tensor, read: Tensor) -> Tensor:
 class Block(nn.Module):
     """Pre-norm attention and feed-forward layer; every token may read the learned null token."""
 
-    def __init__(self, config: TransformerConfig | ViewTransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig | ViewTransformerConfig | TEMTConfig) -> None:
         super().__init__()
         dim, self.heads = config.dim, config.heads
         self.attention_norm = nn.LayerNorm(dim, bias=False)
@@ -130,15 +137,15 @@ class Block(nn.Module):
         return x + self.down(F.gelu(self.up(self.mlp_norm(x))))
 
 
-class Transformer(ESWM):
+class Transformer(TokenModel):
     """ESWM-T. See TransformerConfig for its options."""
 
     config: TransformerConfig
 
     def __init__(self, config: TransformerConfig) -> None:
-        super().__init__(config)
-        self.codec = IntegerCodec(config.n_states, config.dim, config.state_embeddings, config.readout == "classes")
-        self.embed_action = nn.Embedding(config.n_actions + 1, config.dim)  # the last row stands for "masked"
+        classes = config.readout == "classes"
+        codec = build_codec(config.codec, config.n_states, config.dim, config.state_embeddings, classes)
+        super().__init__(config, codec)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.dim, bias=False)
         self.action_head = nn.Linear(config.dim, config.n_actions + 1)
@@ -151,14 +158,6 @@ class Transformer(ESWM):
     def depth(self) -> list[Block]:
         """The blocks in the order in which tokens pass them."""
         return [*self.blocks] * self.config.loops
-
-    def embed(self, transitions: Tensor) -> Tensor:
-        """(B, N, dim) tokens of (B, N, 3) transitions: the sum of the three components over sqrt(3)."""
-        source, action, end = transitions.unbind(2)
-        x = self.codec.embed(source, end) + self.embed_action(torch.where(action < 0, self.config.n_actions, action))
-        x = x / math.sqrt(3)
-        device = x.device.type
-        return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x
 
     def _context(self, reader: Tensor, read: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
         """The attention mask over padding, and the relations if the model uses them."""
@@ -222,10 +221,8 @@ class Transformer(ESWM):
 
     def _read_out(self, x: Tensor, memory: Tensor, memories: Tensor) -> Prediction:
         """Logits from query tokens x (B, Q, dim), memory tokens (B, N, dim) and the bank (B, N, 3)."""
-        action = self.action_head(x)
         if self.config.readout == "classes":
-            source, end = self.codec.read_out(x)
-            return Prediction(source, action, end)
+            return self.classify(x)
         # A score for each of 2N slots (source and end of each memory) from each of the two state heads.
         pointers = self.point_from(x).unflatten(-1, (2, 2, -1))  # head, slot
         slots = self.point_to(memory).unflatten(-1, (2, -1))
@@ -238,7 +235,7 @@ class Transformer(ESWM):
         holds = F.one_hot(states.flatten(1).clamp(min=0), self.config.n_states).to(scores.dtype)
         per_state = ((scores - peak).exp() @ holds + 1e-20).log() + peak
         source, end = torch.cat([per_state, unknown], -1)
-        return Prediction(source, action, end)
+        return Prediction(source, self.action_head(x), end)
 
 
 def _soft_cap(scores: Tensor) -> Tensor:

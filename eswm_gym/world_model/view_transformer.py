@@ -116,6 +116,11 @@ class ViewTransformer(ESWM):
             nn.init.zeros_(self.trust.weight)
             nn.init.constant_(self.trust.bias, 1.0)
 
+    @property
+    def depth(self) -> list[Block]:
+        """The blocks in the order in which tokens pass them."""
+        return [*self.blocks]  # type: ignore[list-item]
+
     def embed(self, rows: Tensor) -> Tensor:
         """(B, N, dim) tokens of (B, N, 51) transitions: the sum of the three components over sqrt(3)."""
         action = rows[..., N_CELLS]
@@ -128,7 +133,7 @@ class ViewTransformer(ESWM):
         padding = (memories == MASKED).all(2)
         mask = F.pad(torch.where(padding, -1e4, 0.0), (1, 0))[:, None, None].to(x.dtype)
         keys_values = []
-        for block in self.blocks:
+        for block in self.depth:
             keys_values.append(block.keys_values(x))
             x = block(x, keys_values[-1], mask, None)
         views = self.registration.build_map(memories) if self.config.registration else None
@@ -164,16 +169,18 @@ class ViewTransformer(ESWM):
             ValueError: if a cell or an action is outside the vocabulary.
         """
         self.codec.check(source)
-        if ((action < 0) | (action >= N_ACTIONS)).any():
-            raise ValueError(f"actions must be 0 ... {N_ACTIONS - 1}, got {int(action.min())} ... {int(action.max())}")
+        outside = (action < 0) | (action >= N_ACTIONS)
+        if outside.any():
+            raise ValueError(f"action {int(action[outside][0])} is outside the actions 0 ... {N_ACTIONS - 1}")
         query = torch.cat([source, action[..., None], torch.full_like(source, MASKED)], -1)
         prediction = self.predict(bank, query)
         return prediction.end.float().softmax(-1), prediction.unknown[..., 1].float().sigmoid()
 
     def contradicted(self, memories: Tensor, seen: Tensor) -> Tensor:
-        """(B, N) bool, which memories (B, N, 51) are outdated by a transition (B, 51); none without registration."""
+        """(B, N, 2, 25) bool, the cells of the source and end views of memories (B, N, 51) that a transition (B, 51)
+        shows to be outdated; none without registration."""
         if not self.config.registration:
-            return torch.zeros(memories.shape[:2], dtype=torch.bool)
+            return torch.zeros(*memories.shape[:2], 2, N_CELLS, dtype=torch.bool)
         return self.registration.contradicted(memories, seen)
 
     def activations(self, bank: EncodedBank, query: Tensor) -> Tensor:
@@ -186,7 +193,7 @@ class ViewTransformer(ESWM):
         x = self.embed(query)
         if evidence is not None:
             x = x + self.read_map(evidence[0].to(x.dtype))
-        for block, kv in zip(self.blocks, keys_values, strict=True):
+        for block, kv in zip(self.depth, keys_values, strict=True):
             x = block(x, kv, mask, None)
             yield x
 

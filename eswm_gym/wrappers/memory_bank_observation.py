@@ -9,14 +9,16 @@ import numpy as np
 from gymnasium import spaces
 
 from eswm_gym.envs import HexRoomEnv
-from eswm_gym.rooms import N_ACTIONS
+from eswm_gym.rooms import N_ACTIONS, grid
 
 
 class MemoryBankObservation(gym.Wrapper, gym.utils.RecordConstructorArgs):
-    """Adds `memory_bank` to the observation: (L - 1, 3) int64, the bank that `reset` handed out, padded with -1.
+    """Adds `memory_bank` to the observation: int64, the bank that `reset` handed out, padded with -1.
+
+    (L - 1, 3) in a hexagonal room, (24, 51) in MiniGrid.
 
     Args:
-        env: a hexagonal room with `memory_bank="spanning"`.
+        env: a hexagonal room with `memory_bank="spanning"`, or one of MiniGrid with `memory_bank="cover"`.
 
     Raises:
         ValueError: if the environment hands out no memory bank.
@@ -26,10 +28,14 @@ class MemoryBankObservation(gym.Wrapper, gym.utils.RecordConstructorArgs):
         gym.utils.RecordConstructorArgs.__init__(self)
         super().__init__(env)
         room = env.unwrapped
-        if not isinstance(room, HexRoomEnv) or room.memory_bank == "none":
-            raise ValueError('MemoryBankObservation needs a hexagonal room with memory_bank="spanning"')
-        high = np.array([room.n_states - 1, N_ACTIONS - 1, room.n_states - 1])
-        n = room.config.n_locations - 1
+        if getattr(room, "memory_bank", "none") == "none":
+            raise ValueError('MemoryBankObservation needs a room with memory_bank="spanning" or "cover"')
+        if isinstance(room, HexRoomEnv):
+            high = np.array([room.n_states - 1, N_ACTIONS - 1, room.n_states - 1])
+            n = room.config.n_locations - 1
+        else:
+            view = [grid.N_CLASSES - 1] * grid.N_CELLS
+            high, n = np.array([*view, grid.N_ACTIONS - 1, *view]), grid.COVER_BANK_SIZE
         bank = spaces.Box(-1, np.tile(high, (n, 1)), dtype=np.int64)
         self.observation_space = spaces.Dict({**env.observation_space.spaces, "memory_bank": bank})  # type: ignore[attr-defined]
 

@@ -49,3 +49,16 @@ def test_calls_take_turns_and_the_fastest_counts(monkeypatch):
     found = speed.seconds_per_call({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, budget=3)
     assert found == {"a": 1, "b": 1}  # this clock ticks once a look
     assert order == ["a", "b"] * 4  # one call each to warm up, then three
+
+
+def test_vector_environments_are_compared_step_for_step(monkeypatch):
+    """Rates count rooms times steps, whatever the number of rooms."""
+    monkeypatch.setattr(speed, "VECTOR_ROOMS", 8)
+    monkeypatch.setattr(speed, "SYNC_ROOMS", 2)
+    monkeypatch.setattr(
+        speed, "seconds_per_call", lambda calls, budget: {name: [c(), 2.0][1] for name, c in calls.items()}
+    )
+    rows = {row.method: row.value for row in speed.vector_rows(seed=0, budget=0.0)}
+    assert rows["ESWM-RandomWall-v0-rooms-8"] == 8 * 40 / 2
+    assert rows["ESWM-RandomWall-v0-sync-2"] == 2 * 40 / 2
+    assert rows["ESWM-RandomWall-v0-rooms-8/sync-2"] == 4

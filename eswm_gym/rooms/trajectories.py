@@ -1,0 +1,85 @@
+"""Minimal spanning trajectories of batches of rooms (paper: "TEM-T Implementation")."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eswm_gym.rooms.banks import BankBatch
+from eswm_gym.rooms.generation import RoomBatch
+from eswm_gym.rooms.lattice import N_ACTIONS
+
+
+def free_distances(rooms: RoomBatch) -> np.ndarray:
+    """(B, L, L) int8, steps between observed free locations along such locations; L where there is no way."""
+    n, n_locations = rooms.states.shape
+    free = rooms.observed & ~rooms.walls
+    around = rooms.lattice.neighbors
+    distances = np.full((n, n_locations + 1, n_locations), n_locations, np.int8)  # last row: off the lattice
+    room, here = np.nonzero(free)
+    distances[room, here, here] = 0
+    for _ in range(n_locations):  # relax every move at once until nothing gets nearer
+        nearer = np.minimum(distances[:, :-1], distances[:, around].min(2) + 1)
+        nearer[~free] = n_locations
+        if (nearer == distances[:, :-1]).all():
+            break
+        distances[:, :-1] = nearer
+    return distances[:, :-1]
+
+
+def trajectory_banks(rng: np.random.Generator, rooms: RoomBatch, longest: int) -> BankBatch:
+    """Walk through every observed free location and bump into every observed wall location beside them.
+
+    The walk starts anywhere in the largest cluster of observed free locations and goes to the nearest location that it
+    has not visited, of several to the one most hemmed in by visited ones, which is close to a travelling salesman's
+    tour. It bumps into a wall location when it first stands beside it. What it does not touch becomes unobserved.
+
+    Args:
+        rng: source of randomness.
+        rooms: B rooms.
+        longest: length at which walks are cut.
+
+    Returns:
+        B banks of consecutive transitions in order, some of them held twice.
+    """
+    lattice = rooms.lattice
+    n, n_locations = rooms.states.shape
+    batch = np.arange(n)
+    distances = free_distances(rooms)
+    reach = (distances < n_locations).sum(2)
+    here = (reach + rng.random(reach.shape, dtype=np.float32)).argmax(1)
+    walking = reach[batch, here] > 0
+    unvisited = distances[batch, here] < n_locations
+    unvisited[batch, here] = False
+    unbumped = np.zeros((n, n_locations + 1), bool)  # last column: off the lattice
+    unbumped[:, :-1] = rooms.walls & rooms.observed
+    observed = np.zeros((n, n_locations), bool)
+    observed[batch[walking], here[walking]] = True
+    source, action = np.full((n, longest), -1), np.full((n, longest), -1)
+    for step in range(longest):
+        bumps = unbumped[batch[:, None], lattice.neighbors[here]]
+        bumping = bumps.any(1)
+        walking &= bumping | unvisited.any(1)
+        if not walking.any():
+            break
+        # Nearest first, then the fewest unvisited locations around it, then chance.
+        open_around = np.zeros((n, n_locations + 1), np.int8)
+        open_around[:, :-1] = unvisited
+        score = 8.0 * distances[batch, here] + open_around[:, lattice.neighbors].sum(2)
+        score += rng.random(score.shape, dtype=np.float32)
+        target = np.where(unvisited, score, np.inf).argmin(1)
+        around = lattice.neighbors[here]
+        on_the_way = (around >= 0) & (
+            distances[batch[:, None], around, target[:, None]] < distances[batch, here, target][:, None]
+        )
+        chance = rng.random((n, N_ACTIONS), dtype=np.float32)
+        move = np.where(bumping, (chance * bumps).argmax(1), (chance * on_the_way).argmax(1))
+        ahead = lattice.neighbors[here, move]
+        w = walking
+        source[w, step], action[w, step] = here[w], move[w]
+        observed[batch[w], ahead[w]] = True
+        unbumped[batch[w], ahead[w]] = False
+        unvisited[batch[w], ahead[w]] = False
+        here = np.where(walking & ~bumping, ahead, here)
+    steps = max(1, (source >= 0).sum(1).max(initial=0))
+    seen = RoomBatch(lattice, rooms.states, rooms.walls, observed)
+    return BankBatch(seen, source[:, :steps], action[:, :steps])

@@ -1,0 +1,174 @@
+"""ESWM-LSTM and ESWM-Mamba: sequence models over memories in any order (paper: "Model Selection and Training").
+
+The query token is added to each memory token, and the last token is read out. So each query reads the whole bank anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from eswm_gym.world_model.codecs import build_codec
+from eswm_gym.world_model.eswm import EncodedBank, ModelConfig, Prediction
+from eswm_gym.world_model.tokens import TokenModel, lengths
+
+CONVOLUTION = 4  # how many tokens Mamba's convolution sees
+EXPANSION = 2  # channels of Mamba for each of a token
+STATE = 16  # numbers that Mamba keeps of each channel
+CHUNK = 8  # sequences that Mamba scans at a time: as many as a processor's cache holds
+
+
+@dataclass(frozen=True)
+class RecurrentConfig(ModelConfig):
+    """Shape of the model.
+
+    Attributes:
+        cell: what each layer is, "lstm" or "mamba".
+        codec: states are "integer" symbols or "binary" numbers.
+    """
+
+    cell: Literal["lstm", "mamba"] = "lstm"
+    codec: Literal["integer", "binary"] = "integer"
+
+
+class Recurrent(TokenModel):
+    """ESWM-LSTM or ESWM-Mamba. Answers depend on the order of the memories; in training it is random."""
+
+    config: RecurrentConfig
+
+    def __init__(self, config: RecurrentConfig) -> None:
+        super().__init__(config, build_codec(config.codec, config.n_states, config.dim))
+        cell = {"lstm": LSTMBlock, "mamba": MambaBlock}[config.cell]
+        self.blocks = nn.ModuleList(cell(config.dim) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.dim, bias=False)
+        self.action_head = nn.Linear(config.dim, config.n_actions + 1)
+
+    def encode(self, memories: Tensor) -> EncodedBank:
+        self.check_length(memories)
+        return EncodedBank(memories, self.embed(memories))
+
+    def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
+        *_, x = self._layers(bank, query)
+        return self.classify(self.norm(x))
+
+    def activations(self, bank: EncodedBank, query: Tensor) -> Tensor:
+        return torch.stack(list(self._layers(bank, query)))
+
+    def _layers(self, bank: EncodedBank, query: Tensor) -> Iterator[Tensor]:
+        """The last tokens (B, Q, dim) after each layer; an empty bank is read as one row of padding."""
+        shape = query.shape[:2]
+        x = (bank.cache[:, None] + self.embed(query)[:, :, None]).flatten(0, 1)
+        last = lengths(bank.memories).clamp(min=1).repeat_interleave(shape[1]) - 1
+        rows = torch.arange(len(x), device=x.device)
+        for block in self.blocks:
+            x = block(x)
+            yield x[rows, last].view(*shape, -1)
+
+
+class LSTMBlock(nn.LSTM):
+    """One layer of an LSTM."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, dim, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        """(S, N, dim) hidden states from tokens (S, N, dim)."""
+        return super().forward(x)[0]
+
+
+class MambaBlock(nn.Module):
+    """Pre-norm selective state space with a residual connection (Gu and Dao 2024, section 3.4).
+
+    Each of 2 dim channels is convolved over the last four tokens, then keeps a state of 16 numbers that decay and take
+    up the channel as the token says.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        width, rank = EXPANSION * dim, math.ceil(dim / 16)
+        self.norm = nn.RMSNorm(dim, eps=1e-5)
+        self.enter = nn.Linear(dim, 2 * width, bias=False)
+        self.convolution = nn.Conv1d(width, width, CONVOLUTION, groups=width, padding=CONVOLUTION - 1)
+        self.select = nn.Linear(width, rank + 2 * STATE, bias=False)
+        self.step = nn.Linear(rank, width)
+        self.decay_log = nn.Parameter(torch.arange(1.0, STATE + 1).log().repeat(width, 1))
+        self.skip = nn.Parameter(torch.ones(width))
+        self.leave = nn.Linear(width, dim, bias=False)
+        nn.init.uniform_(self.step.weight, -(rank**-0.5), rank**-0.5)
+        # Steps are softplus(bias) at first: between 0.001 and 0.1, evenly in their logarithm.
+        steps = torch.empty(width).uniform_(math.log(1e-3), math.log(0.1)).exp()
+        self.step.bias.data.copy_(steps.expm1().log())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(S, N, dim) tokens after the block from tokens (S, N, dim)."""
+        channel, gate = self.enter(self.norm(x)).chunk(2, -1)
+        channel = F.silu(self.convolution(channel.mT)[..., : x.shape[1]].mT)
+        step, write, read = self.select(channel).split([self.step.in_features, STATE, STATE], -1)
+        step = F.softplus(self.step(step))
+        y = self.scan(step, step * channel, write, read) + self.skip * channel
+        return x + self.leave(y * F.silu(gate))
+
+    @torch.compiler.disable  # unrolled, a loop takes minutes to compile
+    def scan(self, step: Tensor, taken: Tensor, write: Tensor, read: Tensor) -> Tensor:
+        """(S, N, W) what the states of all channels say after each token, a few sequences at a time."""
+        rate = -self.decay_log.exp()
+        chunks = zip(
+            *(v.to(rate.dtype).transpose(0, 1).split(CHUNK, 1) for v in (step, taken, write, read)), strict=True
+        )
+        with torch.autocast(rate.device.type, enabled=False):
+            return torch.cat([Scan.apply(s, u, rate, w, r) for s, u, w, r in chunks], 1).transpose(0, 1)
+
+
+class Scan(torch.autograd.Function):
+    """h[t] = exp(step[t] * rate) * h[t-1] + taken[t] * write[t]; y[t] = h[t] @ read[t].
+
+    One token after the other: at these lengths a loop is cheaper than a parallel scan. The gradient, written out, takes
+    one product for each token too and keeps no states between the passes.
+
+    Args of `Scan.apply`:
+        step, taken: (N, S, W) float.
+        rate: (W, K), negative.
+        write, read: (N, S, K).
+
+    Returns:
+        (N, S, W).
+    """
+
+    @staticmethod
+    def states(step, taken, rate, write) -> tuple[Tensor, Tensor]:
+        """(N, S, W, K) decays and states."""
+        decay = (step[..., None] * rate).exp_()
+        h = taken[..., None] * write[:, :, None]
+        for t in range(1, len(h)):
+            h[t].addcmul_(decay[t], h[t - 1])
+        return decay, h
+
+    @staticmethod
+    def forward(ctx, step, taken, rate, write, read):  # type: ignore[override]
+        # In one piece, or what is made of them has their strides and every product copies it.
+        step, taken, write, read = (v.contiguous() for v in (step, taken, write, read))
+        ctx.save_for_backward(step, taken, rate, write, read)
+        _, h = Scan.states(step, taken, rate, write)
+        return h.mul_(read[:, :, None]).sum(-1)
+
+    @staticmethod
+    def backward(ctx, dy):  # type: ignore[override]
+        step, taken, rate, write, read = ctx.saved_tensors
+        decay, h = Scan.states(step, taken, rate, write)
+        dy = dy.contiguous()
+        d_read = (dy[:, :, None] @ h).squeeze(2)
+        dh = dy[..., None] * read[:, :, None]
+        for t in range(len(h) - 1, 0, -1):
+            dh[t - 1].addcmul_(decay[t], dh[t])
+        d_taken = (dh * write[:, :, None]).sum(-1)
+        d_write = (taken[:, :, None] @ dh).squeeze(2)
+        d_exponent = decay[1:].mul_(dh[1:]).mul_(h[:-1])
+        d_step = F.pad((d_exponent * rate).sum(-1), (0, 0, 0, 0, 1, 0))
+        d_rate = (d_exponent * step[1:, ..., None]).sum((0, 1))
+        return d_step, d_taken, d_rate, d_write, d_read

@@ -1,0 +1,304 @@
+"""What a user may take for granted of the transformer over views, with or without registration."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from eswm_gym.rooms.grid import GridConfig, GridRooms, cover_banks, draw_queries, generate_grids
+from eswm_gym.world_model import (
+    ACTION,
+    END,
+    SOURCE,
+    CheckpointError,
+    ViewPrediction,
+    ViewTransformer,
+    ViewTransformerConfig,
+    load_model,
+    save_model,
+)
+from eswm_gym.world_model.codecs import EgocentricCodec
+from eswm_gym.world_model.grid_data import to_problems
+from eswm_gym.world_model.pretrained import build_model
+
+CONFIGS = [ViewTransformerConfig(dim=32, layers=2, heads=2, cell_dim=4, registration=r) for r in (True, False)]
+every_config = pytest.mark.parametrize("config", CONFIGS, ids=["registration", "plain"])
+
+
+@cache
+def scrambled(config: ViewTransformerConfig) -> ViewTransformer:
+    """A model with random weights everywhere: as it is born, it has zeros in its output matrices."""
+    model = ViewTransformer(config).eval()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if not name.startswith("registration"):
+                parameter.normal_(std=0.1, generator=generator)
+    return model.requires_grad_(False)
+
+
+@cache
+def problems(n: int = 4, queries: int = 12):
+    rng = np.random.default_rng(1)
+    banks = cover_banks(rng, GridRooms.of(generate_grids(rng, n, GridConfig())), np.linspace(0.5, 1, n))
+    return to_problems(banks, draw_queries(rng, banks, queries), 24)
+
+
+def close(a, b, **kwargs):
+    for x, y in zip(a, b, strict=True):
+        torch.testing.assert_close(x, y, **{"atol": 1e-4, "rtol": 1e-4} | kwargs)
+
+
+@every_config
+def test_shapes(config):
+    memories, query, _, _ = problems()
+    model = scrambled(config)
+    prediction = model(memories, query)
+    assert prediction.source.shape == prediction.end.shape == (4, 12, 25, 9)
+    assert prediction.action.shape == (4, 12, 4)
+    assert prediction.unknown.shape == (4, 12, 2)
+    assert all(part.isfinite().all() for part in prediction)
+    bank = model.encode(memories)
+    assert model.activations(bank, query).shape == (2, 4, 12, 32)
+    p, unknown = model.imagine(bank, memories[:, :3, :25].clamp(min=0), memories[:, :3, 25].clamp(min=0))
+    assert p.shape == (4, 3, 25, 9) and unknown.shape == (4, 3)
+    torch.testing.assert_close(p.sum(3), torch.ones(4, 3, 25))
+    assert ((unknown >= 0) & (unknown <= 1)).all()
+
+
+@every_config
+def test_answers_depend_on_all_that_they_should(config):
+    memories, query, _, _ = problems()
+    model = scrambled(config)
+    answer = model(memories, query)
+    for other in (model(memories.roll(1, 0), query), model(memories, query.roll(1, 1))):
+        assert (answer.end - other.end).abs().max() > 1e-2
+
+
+@every_config
+def test_a_bank_is_a_set(config):
+    memories, query, _, _ = problems()
+    order = torch.from_numpy(np.random.default_rng(0).permutation(memories.shape[1]))
+    model = scrambled(config)
+    close(model(memories, query), model(memories[:, order], query))
+
+
+@every_config
+def test_padding_changes_nothing(config):
+    memories, query, _, _ = problems()
+    model = scrambled(config)
+    n = int((memories[:, :, 0] >= 0).any(0).sum())
+    more = torch.cat([torch.full((4, 7, 51), -1), memories], 1)
+    close(model(memories, query), model(memories[:, :n], query))
+    close(model(memories, query), model(more, query))
+
+
+@every_config
+def test_batched_as_one_by_one(config):
+    memories, query, _, _ = problems()
+    model = scrambled(config)
+    together = model(memories, query)
+    for i in range(4):
+        close(model(memories[i : i + 1], query[i : i + 1]), [part[i : i + 1] for part in together])
+    for q in (0, 7):
+        close(model(memories, query[:, q : q + 1]), [part[:, q : q + 1] for part in together])
+    bank = model.encode(memories)
+    close(model.predict(bank, query), together)
+
+
+@every_config
+def test_an_empty_bank(config):
+    _, query, _, _ = problems()
+    model = scrambled(config)
+    answers = [model(torch.full((4, n, 51), -1), query) for n in (1, 5)]
+    assert all(part.isfinite().all() for part in answers[0])
+    close(*answers)
+
+
+@every_config
+def test_too_long_a_bank(config):
+    model = scrambled(config)
+    longest = torch.full((1, config.max_memories, 51), -1)
+    model.encode(longest)
+    with pytest.raises(ValueError, match="a bank of 81 memories is longer than the 80"):
+        model.encode(torch.cat([longest, longest[:, :1]], 1))
+
+
+@every_config
+def test_imagining_is_asking_for_the_end(config):
+    memories, query, _, masked = problems()
+    model = scrambled(config)
+    bank = model.encode(memories)
+    row, column = (t[0] for t in torch.nonzero(masked == END, as_tuple=True))
+    asked = query[:, column : column + 1]
+    source, action = asked[row, :, :25], asked[row, :, 25]
+    one = model.encode(memories[row : row + 1])
+    p, unknown = model.imagine(one, source[None], action[None])
+    answer = model.predict(bank, query)
+    torch.testing.assert_close(p[0, 0], answer.end[row, column].softmax(-1), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(unknown[0, 0], answer.unknown[row, column, 1].sigmoid(), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("cell", "action", "message"),
+    [(9, 0, "cell 9 of a view"), (-1, 0, "cell -1 of a view"), (2, 3, "action 3 is outside"), (2, -1, "actions must be")],
+)
+def test_what_is_no_view_or_action_is_refused(cell, action, message):
+    model = scrambled(CONFIGS[0])
+    bank = model.encode(problems().memories[:1])
+    view = torch.full((1, 1, 25), 2)
+    view[0, 0, 7] = cell
+    with pytest.raises(ValueError, match=message):
+        model.imagine(bank, view, torch.tensor([[action]]))
+
+
+def test_only_registration_knows_what_is_contradicted():
+    memories = problems().memories
+    seen = memories[:, 0].clone()
+    seen[seen == 8] = 3
+    found = [scrambled(config).contradicted(memories, seen) for config in CONFIGS]
+    assert [f.shape for f in found] == [(4, 24, 2, 25)] * 2 and [f.dtype for f in found] == [torch.bool] * 2
+    assert not found[1].any()
+
+
+def test_as_born_it_reads_the_map():
+    """Registration alone, before any training, tells most of what a bank determines."""
+    torch.manual_seed(0)
+    memories, query, target, masked = problems(8, 40)
+    model = ViewTransformer(CONFIGS[0]).eval()
+    with torch.no_grad():
+        right = model(memories, query).masked_view(masked).argmax(-1) == target[..., :25]
+    shown = (masked != ACTION) & (target[..., -1] == 0)
+    floor = target[..., :25] > 1
+    assert right[shown[..., None] & floor].float().mean() > 0.9
+    plain = ViewTransformer(CONFIGS[1]).eval()
+    with torch.no_grad():
+        right = plain(memories, query).masked_view(masked).argmax(-1) == target[..., :25]
+    assert right[shown[..., None] & floor].float().mean() < 0.4
+
+
+@every_config
+def test_every_weight_learns(config):
+    """All but what is trained for a map of one's own; after a step, since some matrices are born as zeros."""
+    torch.manual_seed(0)
+    model = ViewTransformer(config)
+    memories, query, target, masked = problems()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if not parameter.any():
+                parameter.normal_(std=0.02)
+    model(memories, query).loss(target, masked).backward()
+    without = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()}
+    assert not {name for name in without if "null" not in name}
+
+
+# Loss
+
+
+def logits_of(p):
+    return torch.tensor(p).log()
+
+
+def test_loss_by_hand():
+    even = torch.zeros(1, 4, 25, 9)
+    source, end = even.clone(), even.clone()
+    source[0, 0, :, 4] = math.log(8)  # half of the probability
+    end[0, 1, 0, 2] = math.log(8)
+    action = torch.zeros(1, 4, 4)
+    action[0, 2] = logits_of([0.1, 0.2, 0.3, 0.4])
+    unknown = torch.zeros(1, 4, 2)
+    unknown[0, 0, 0] = math.log(3)  # says "I don't know" with three to one
+    unknown[0, 1] = torch.tensor([50.0, math.log(3)])
+    prediction = ViewPrediction(source, action, end, unknown)
+    masked = torch.tensor([[SOURCE, END, ACTION, END]])
+    target = torch.zeros(1, 4, 26, dtype=torch.long)
+    target[0, 0, :25] = 4
+    target[0, 1, :25] = 2
+    target[0, 1, 25] = 1
+    target[0, 2] = torch.tensor([1, *[8] * 24, 1])  # only the action counts
+    target[0, 3, 25] = -1  # neither answer is right
+    by_hand = [
+        25 * math.log(2) + math.log(4),
+        math.log(2) + 24 * math.log(9) + math.log(4 / 3),
+        math.log(5),
+        25 * math.log(9),
+    ]
+    assert prediction.loss(target, masked).item() == pytest.approx(sum(by_hand) / 4, rel=1e-5)
+    for i, expected in enumerate(by_hand):
+        one = ViewPrediction(*(part[:, i : i + 1] for part in prediction))
+        found = one.loss(target[:, i : i + 1], masked[:, i : i + 1]).item()
+        assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_masked_view():
+    source, end = torch.zeros(1, 3, 25, 9), torch.ones(1, 3, 25, 9)
+    prediction = ViewPrediction(source, torch.zeros(1, 3, 4), end, torch.zeros(1, 3, 2))
+    view = prediction.masked_view(torch.tensor([[SOURCE, ACTION, END]]))
+    assert view[0, :, 0, 0].tolist() == [0, 1, 1]
+
+
+# Configurations and files
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_states": 64}, "views have 9 classes and 3 actions"),
+        ({"n_actions": 6}, "views have 9 classes and 3 actions"),
+        ({"dim": 30, "heads": 4}, "dim 30 is not a multiple of heads 4"),
+    ],
+)
+def test_config_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ViewTransformerConfig(**arguments)
+
+
+@every_config
+def test_save_and_load(config, tmp_path):
+    memories, query, _, _ = problems()
+    model = scrambled(config)
+    save_model(model, tmp_path / "some.name", note="a test")
+    loaded = load_model(tmp_path / "some.name.json")
+    assert type(loaded) is ViewTransformer and loaded.config == config and not loaded.training
+    assert loaded.latent_radius is None
+    assert not any(p.requires_grad for p in loaded.parameters())
+    close(model(memories, query), loaded(memories, query), atol=0, rtol=0)
+    assert type(build_model(config)) is ViewTransformer
+
+
+def test_a_file_of_the_other_variant_is_refused(tmp_path):
+    save_model(scrambled(CONFIGS[0]), tmp_path / "model")
+    description = tmp_path / "model.json"
+    description.write_text(description.read_text().replace('"registration": true', '"registration": false'))
+    with pytest.raises(CheckpointError, match="does not fit its JSON"):
+        load_model(description)
+    description.write_text(description.read_text().replace('"heads": 2', '"heads": 3'))
+    with pytest.raises(CheckpointError, match="does not describe a model"):
+        load_model(description)
+
+
+# Codec
+
+
+def test_codec_check_names_the_cell():
+    codec = EgocentricCodec(8, 4)
+    codec.check(torch.arange(9))
+    for cell in (9, 100, -1):
+        with pytest.raises(ValueError, match=f"cell {cell} of a view is outside the classes 0 ... 8"):
+            codec.check(torch.tensor([[0, 8], [cell, 3]]))
+
+
+def test_codec_shapes_and_masks():
+    codec = EgocentricCodec(8, 4)
+    view = torch.randint(9, (2, 3, 25))
+    masked = torch.full_like(view, -1)
+    x = codec.embed(view, masked)
+    assert x.shape == (2, 3, 8)
+    assert not torch.allclose(x, codec.embed(masked, view))
+    assert not torch.allclose(x, codec.embed(view, torch.zeros_like(view)))
+    source, end = codec.read_out(x)
+    assert source.shape == end.shape == (2, 3, 25, 9)
