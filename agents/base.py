@@ -21,7 +21,7 @@ def state_of(value: Any) -> int:
     array = np.asarray(value)
     if array.ndim == 0:
         return int(array)
-    return bits_to_state(array) if array.ndim == 1 else view_number(array)
+    return int(bits_to_state(array)) if array.ndim == 1 else view_number(array)
 
 
 def view_number(view: np.ndarray) -> int:
@@ -113,4 +113,4 @@ def allowed_actions(info: Info, n_actions: int = N_ACTIONS) -> np.ndarray:
 def _is_single(observation: Observation) -> bool:
     shown = np.asarray(observation["state"])
     # One state as a number, as bits or as a view; integers are int64.
-    return shown.ndim == 0 or (shown.ndim, shown.dtype) in ((1, np.int8), (2, np.uint8))
+    return shown.ndim == 0 or (shown.ndim, shown.dtype.type) in ((1, np.int8), (2, np.uint8))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from eswm_gym.agents.latent_map import LatentMap, latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.places import Place, PlaceMap
 from eswm_gym.agents.planning import COSTS, UNKNOWN, Plan, TransitionTable, follow, imagine_tables, search
+from eswm_gym.agents.saving import load_agent, save_agent
 from eswm_gym.agents.views import ViewAlbum, imagine_views
 from eswm_gym.rooms.grid import FORWARD, IN_FRONT, N_CELLS, UNSEEN, WALL
 from eswm_gym.world_model import ESWM, ViewTransformer, load_pretrained
@@ -107,6 +109,36 @@ class ESWMAgent(Agent):
         """An agent with a model that comes with the package and an empty memory bank."""
         return cls(load_pretrained(name, device), **options)
 
+    def save(self, path: str | Path, model: str | Path | None = None) -> None:
+        """Write PATH.json, to a temporary file first: memories, map, plan, options and random numbers, no weights.
+
+        Args:
+            path: with or without a suffix.
+            model: where the model is saved, if it is none of those that come with the package; the path from the
+                agent's file to it is kept, so that the two can be moved together.
+
+        Raises:
+            ValueError: if the model there, or every one that comes with the package, is another one.
+            FileNotFoundError: if there is no model there.
+        """
+        save_agent(self, path, model)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "cpu", model: ESWM | None = None) -> ESWMAgent:
+        """An agent as it was saved, which goes on as that one would have.
+
+        Args:
+            path: with or without a suffix.
+            device: where to put the model.
+            model: to use in place of the one that the file names.
+
+        Raises:
+            FileNotFoundError: if the file or the model that it names is missing.
+            CheckpointError: if the file is damaged, foreign or of another version, or its model another than then; of
+                a model that comes with the package and is another than then, there is only a warning.
+        """
+        return load_agent(cls, path, device, model)
+
     def spawn(self, seed: int | None = None) -> ESWMAgent:
         return type(self)(self.model, **self.options, seed=seed)
 
@@ -130,6 +162,8 @@ class ESWMAgent(Agent):
         if expected in self.places.kind:
             forgotten += self._visit(expected, state, end)
         elif self.options["adapt"] and self._album is not None and expected != end:
+            if self._met_a_new_wall(state, action, end):
+                state = end  # what it saw before is no more: the memory is that of a step from here into a wall
             forgotten += self._forget_contradicted((state, action, end))
         elif self.options["adapt"] and expected not in (UNKNOWN, end):
             goal = self.number(next_obs["goal"]) if "goal" in next_obs else None
@@ -419,6 +453,11 @@ class ESWMAgent(Agent):
             self.places.rename(expected, wall)
             self._rename_in_table(expected, wall)
         return forgotten
+
+    def _met_a_new_wall(self, state: int, action: int, end: int) -> bool:
+        assert self._album is not None and isinstance(self.model, ViewTransformer)
+        before, after = torch.from_numpy(self._album.views([state, end])).to(next(self.model.parameters()).device)
+        return action == FORWARD and before[IN_FRONT] != WALL and bool(self.model.is_blocked(before, after))
 
     def _forget_contradicted(self, happened: Transition) -> list[Transition]:
         """Delete and return the memories that show something else where this transition shows it, and wear them."""

@@ -178,7 +178,7 @@ def plot(rows: list[Row], folder: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = agent_parser(__doc__, 2400, "in all, a third of them in each setting")
+    options = agent_parser(__doc__, 3600, "in all, a third of them in each setting")
     options.add_argument("--by-length", action="store_true", help="print the rows of each path length too")
     args = options.parse_args(argv)
     per_setting = 20 if args.quick else max(1, args.episodes // (len(SETTINGS) + 1))

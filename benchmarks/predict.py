@@ -5,7 +5,6 @@ it is the generating one, the paper's measure; both count "I don't know" as righ
 where states are views of 25 cells, `accuracy` is of whole views and `cells` of their cells, over the queries that the
 bank determines (see `eswm_gym.rooms.grid.move_kinds`).
   eswm-t-relational  the shipped models: attention over which states two transitions share, or how their views overlap
-  eswm-t             in MiniGrid: the paper's plain transformer, trained for the same time on the same problems
   majority           in MiniGrid: the commonest class of each cell and the commonest action
   copy               in MiniGrid: the given view
 """
@@ -16,13 +15,13 @@ from report import Row, parser, print_table, wilson, write_json
 from tqdm import tqdm
 
 from eswm_gym.rooms.grid import GridConfig
-from eswm_gym.world_model import available, load_pretrained
+from eswm_gym.world_model import load_pretrained
 from eswm_gym.world_model.evaluate import evaluate
 from eswm_gym.world_model.grid_evaluate import baselines
 from eswm_gym.world_model.presets import PRESETS
 
 # Model, method in the table.
-MODELS = {"random-wall": "eswm-t-relational", "minigrid": "eswm-t-relational", "minigrid-plain": "eswm-t"}
+MODELS = {"random-wall": "eswm-t-relational", "minigrid": "eswm-t-relational"}
 # ESWM-T-4L with 37 locations: source, action, end.
 PAPER = {"seen": (0.905, 0.870, 1.0), "unseen": (0.875, 0.888, 0.903), "unsolvable": (0.827, 0.905, 0.818)}
 COMPONENTS = ("source", "action", "end")
@@ -51,10 +50,9 @@ def main(argv: list[str] | None = None) -> list[Row]:
     n_rooms, seed = 20 if args.quick else args.rooms, 10**6 * (1 + args.seed)
     rows: list[Row] = []
     for name, method in tqdm(MODELS.items(), disable=None):
-        if name in available():
-            model = load_pretrained(name, args.device)
-            for setting, rooms in PRESETS[name].settings.items():
-                rows += rows_of(setting, method, evaluate(model, rooms, n_rooms, seed))
+        model = load_pretrained(name, args.device)
+        for setting, rooms in PRESETS[name].settings.items():
+            rows += rows_of(setting, method, evaluate(model, rooms, n_rooms, seed))
     for method, metrics in baselines(GridConfig(), n_rooms, seed).items():
         rows += rows_of("minigrid", method, metrics)
     print_table(rows)

@@ -97,6 +97,16 @@ class BinaryCodec(IntegerCodec):
         return torch.cat([state + F.logsigmoid(-unknown), F.logsigmoid(unknown)], -1)
 
 
+def check_codec(name: str) -> None:
+    """Refuse a name that is not a codec's.
+
+    Raises:
+        ValueError: naming it.
+    """
+    if name not in ("integer", "binary"):
+        raise ValueError(f"codec must be integer or binary, got {name!r}")
+
+
 def build_codec(name: str, n_states: int, dim: int, embeddings: bool = True, heads: bool = True) -> IntegerCodec:
     """The "integer" or "binary" codec."""
     if name == "binary":

@@ -1,8 +1,8 @@
 """EMWM: a table of memories, looked up by recurrent keys (paper: figure on EMWM; Coda-Forno et al. 2022).
 
-Transitions are embedded as in ESWM and fed to a GRU one after the other. Its hidden states are the keys of the table, the
-embeddings of the end states the values. A query, its end state masked, is fed last; the prediction is read out from the
-average of the values of the keys nearest to its hidden state.
+Transitions are embedded as in ESWM and fed to a GRU one after the other. Its hidden states are the keys of the table,
+the embeddings of the end states the values. A query, its end state masked, is fed last; the prediction is read out of
+the average of the values of the keys nearest to its hidden state.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from eswm_gym.world_model.codecs import build_codec
+from eswm_gym.world_model.codecs import build_codec, check_codec
 from eswm_gym.world_model.eswm import END, EncodedBank, ModelConfig, Prediction
 from eswm_gym.world_model.tokens import TokenModel, end_only, lengths
 
@@ -33,6 +33,11 @@ class EMWMConfig(ModelConfig):
     layers: int = 1
     nearest: int = 5
     codec: Literal["integer", "binary"] = "integer"
+
+    def __post_init__(self) -> None:
+        if self.nearest < 1:
+            raise ValueError(f"nearest must be at least 1, got {self.nearest}")
+        check_codec(self.codec)
 
 
 class EMWM(TokenModel):

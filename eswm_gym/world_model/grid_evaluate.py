@@ -21,7 +21,7 @@ HIDDEN = 0.6  # greatest share of a room that its bank does not show, in half of
 
 @torch.inference_mode()
 def evaluate_views(
-    model: ViewTransformer, rooms: GridConfig, n_rooms: int = 500, seed: int = 10**6, chunk: int = 50
+    model: ViewTransformer, rooms: GridConfig, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100
 ) -> dict[str, float]:
     """Measure a model on fresh rooms with cover banks and 48 queries each.
 
@@ -58,7 +58,9 @@ def evaluate_views(
     return {"loss": loss} | _score(answers, problems_of)
 
 
-def baselines(rooms: GridConfig, n_rooms: int = 500, seed: int = 10**6, chunk: int = 50) -> dict[str, dict[str, float]]:
+def baselines(
+    rooms: GridConfig, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100
+) -> dict[str, dict[str, float]]:
     """The same measures for "majority", the commonest class of each cell and action, and "copy", the given view."""
     problems_of = list(held_out(rooms, n_rooms, seed, chunk))
     others = [problems for problems, _ in held_out(rooms, 100, seed + 1, chunk)]

@@ -75,12 +75,14 @@ _VIEWS = (
 )
 
 _UNSEEN_ONLY = (1.0, 0.0, 0.0, 0.0)
-# Trained on the states with an odd number of ones among their bits and tested on the others: of odd numbers the last bit
-# is always 1, and no model could learn to predict another.
+# Trained on the states with an odd number of ones among their bits and tested on the others: of odd numbers the last
+# bit is always 1, and no model could learn to predict another.
 _ODD, _EVEN = (tuple(s for s in _STATES if s.bit_count() % 2 == odd) for odd in (1, 0))
 
 
-def _comparison(prefix: str, codec: Literal["integer", "binary"], train: Source, settings: dict[str, Source]) -> dict:
+def _comparison(
+    prefix: str, codec: Literal["integer", "binary"], train: Source, settings: Mapping[str, Source]
+) -> dict[str, Preset]:
     """The paper's comparison of architectures on its own problems: each with about a million parameters."""
     n_states = 2**6 if codec == "binary" else 37
 

@@ -14,14 +14,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from eswm_gym.world_model.codecs import build_codec
+from eswm_gym.world_model.codecs import build_codec, check_codec
 from eswm_gym.world_model.eswm import EncodedBank, ModelConfig, Prediction
 from eswm_gym.world_model.tokens import TokenModel, lengths
 
 CONVOLUTION = 4  # how many tokens Mamba's convolution sees
 EXPANSION = 2  # channels of Mamba for each of a token
 STATE = 16  # numbers that Mamba keeps of each channel
-CHUNK = 8  # sequences that Mamba scans at a time: as many as a processor's cache holds
+CHUNK = 32  # sequences that Mamba scans at a time: as many as a processor's cache holds
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ class RecurrentConfig(ModelConfig):
 
     cell: Literal["lstm", "mamba"] = "lstm"
     codec: Literal["integer", "binary"] = "integer"
+
+    def __post_init__(self) -> None:
+        if self.cell not in ("lstm", "mamba"):
+            raise ValueError(f"cell must be lstm or mamba, got {self.cell!r}")
+        check_codec(self.codec)
 
 
 class Recurrent(TokenModel):
@@ -107,29 +112,64 @@ class MambaBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(S, N, dim) tokens after the block from tokens (S, N, dim)."""
-        channel, gate = self.enter(self.norm(x)).chunk(2, -1)
+        channel, gate = self.enter(self.norm(x.to(self.skip.dtype))).chunk(2, -1)
         channel = F.silu(self.convolution(channel.mT)[..., : x.shape[1]].mT)
         step, write, read = self.select(channel).split([self.step.in_features, STATE, STATE], -1)
         step = F.softplus(self.step(step))
         y = self.scan(step, step * channel, write, read) + self.skip * channel
         return x + self.leave(y * F.silu(gate))
 
-    @torch.compiler.disable  # unrolled, a loop takes minutes to compile
     def scan(self, step: Tensor, taken: Tensor, write: Tensor, read: Tensor) -> Tensor:
-        """(S, N, W) what the states of all channels say after each token, a few sequences at a time."""
+        """(S, N, W) what the states of all channels say after each token, some sequences at a time."""
         rate = -self.decay_log.exp()
-        chunks = zip(
-            *(v.to(rate.dtype).transpose(0, 1).split(CHUNK, 1) for v in (step, taken, write, read)), strict=True
-        )
+        inputs = (v.to(rate.dtype).transpose(0, 1).split(CHUNK, 1) for v in (step, taken, write, read))
         with torch.autocast(rate.device.type, enabled=False):
-            return torch.cat([Scan.apply(s, u, rate, w, r) for s, u, w, r in chunks], 1).transpose(0, 1)
+            return torch.cat([Scan.apply(s, u, rate, w, r) for s, u, w, r in zip(*inputs, strict=True)], 1).transpose(
+                0, 1
+            )
+
+    def compile(self, *args, **kwargs) -> None:
+        """Compile the steps of the scan alone: unrolled, all of them would take minutes."""
+        Scan.advance = staticmethod(torch.compile(advance, *args, **kwargs))
+        Scan.retreat = staticmethod(torch.compile(retreat, *args, **kwargs))
+
+
+def advance(h: Tensor, step: Tensor, taken: Tensor, rate: Tensor, write: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
+    """The state (S, W, K) after a token and what it says (S, W).
+
+    Args:
+        h: (S, W, K) the state before it.
+        step, taken: (S, W).
+        rate: (W, K), negative.
+        write, read: (S, K).
+    """
+    h = (step[..., None] * rate).exp() * h + taken[..., None] * write[:, None]
+    return h, (h * read[:, None]).sum(-1)
+
+
+def retreat(
+    dh: Tensor, dy: Tensor, before: Tensor, h: Tensor,
+    step: Tensor, taken: Tensor, rate: Tensor, write: Tensor, read: Tensor,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """The gradient of `advance`: of the state before, step, taken, rate, write and read.
+
+    Args:
+        dh: (S, W, K), from what comes after the token.
+        dy: (S, W).
+        before, h: (S, W, K) the state before and after the token.
+    """
+    dh = dh + dy[..., None] * read[:, None]
+    d_before = dh * (step[..., None] * rate).exp()
+    d_exponent = d_before * before
+    d_step, d_rate = (d_exponent * rate).sum(-1), (d_exponent * step[..., None]).sum(0)
+    d_taken, d_write = (dh * write[:, None]).sum(-1), (dh * taken[..., None]).sum(1)
+    return d_before, d_step, d_taken, d_rate, d_write, (h * dy[..., None]).sum(1)
 
 
 class Scan(torch.autograd.Function):
-    """h[t] = exp(step[t] * rate) * h[t-1] + taken[t] * write[t]; y[t] = h[t] @ read[t].
+    """`advance` from token to token: at these lengths a loop is cheaper than a parallel scan.
 
-    One token after the other: at these lengths a loop is cheaper than a parallel scan. The gradient, written out, takes
-    one product for each token too and keeps no states between the passes.
+    Its gradient is written out, so that no state is kept between the passes and both steps can be compiled.
 
     Args of `Scan.apply`:
         step, taken: (N, S, W) float.
@@ -140,35 +180,28 @@ class Scan(torch.autograd.Function):
         (N, S, W).
     """
 
-    @staticmethod
-    def states(step, taken, rate, write) -> tuple[Tensor, Tensor]:
-        """(N, S, W, K) decays and states."""
-        decay = (step[..., None] * rate).exp_()
-        h = taken[..., None] * write[:, :, None]
-        for t in range(1, len(h)):
-            h[t].addcmul_(decay[t], h[t - 1])
-        return decay, h
+    advance, retreat = staticmethod(advance), staticmethod(retreat)
 
     @staticmethod
     def forward(ctx, step, taken, rate, write, read):  # type: ignore[override]
-        # In one piece, or what is made of them has their strides and every product copies it.
         step, taken, write, read = (v.contiguous() for v in (step, taken, write, read))
         ctx.save_for_backward(step, taken, rate, write, read)
-        _, h = Scan.states(step, taken, rate, write)
-        return h.mul_(read[:, :, None]).sum(-1)
+        h, y = step.new_zeros(*step.shape[1:], rate.shape[1]), []
+        for s, u, w, r in zip(step, taken, write, read, strict=True):
+            h, said = Scan.advance(h, s, u, rate, w, r)
+            y.append(said)
+        return torch.stack(y)
 
     @staticmethod
     def backward(ctx, dy):  # type: ignore[override]
         step, taken, rate, write, read = ctx.saved_tensors
-        decay, h = Scan.states(step, taken, rate, write)
-        dy = dy.contiguous()
-        d_read = (dy[:, :, None] @ h).squeeze(2)
-        dh = dy[..., None] * read[:, :, None]
-        for t in range(len(h) - 1, 0, -1):
-            dh[t - 1].addcmul_(decay[t], dh[t])
-        d_taken = (dh * write[:, :, None]).sum(-1)
-        d_write = (taken[:, :, None] @ dh).squeeze(2)
-        d_exponent = decay[1:].mul_(dh[1:]).mul_(h[:-1])
-        d_step = F.pad((d_exponent * rate).sum(-1), (0, 0, 0, 0, 1, 0))
-        d_rate = (d_exponent * step[1:, ..., None]).sum((0, 1))
-        return d_step, d_taken, d_rate, d_write, d_read
+        states = [step.new_zeros(*step.shape[1:], rate.shape[1])]
+        for s, u, w, r in zip(step, taken, write, read, strict=True):
+            states.append(Scan.advance(states[-1], s, u, rate, w, r)[0])
+        dh, gradients = torch.zeros_like(states[0]), []
+        for t in reversed(range(len(step))):
+            inputs = step[t], taken[t], rate, write[t], read[t]
+            dh, *rest = Scan.retreat(dh, dy[t].contiguous(), states[t], states[t + 1], *inputs)
+            gradients.append(rest)
+        d_step, d_taken, d_rate, d_write, d_read = (torch.stack(g[::-1]) for g in zip(*gradients, strict=True))
+        return d_step, d_taken, d_rate.sum(0), d_write, d_read

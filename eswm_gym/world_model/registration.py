@@ -191,6 +191,18 @@ class Registration(nn.Module):
         shown = painted.gather(1, cells.flatten(1)[..., None].expand(-1, -1, N_KINDS)).view(kinds.shape)
         return (shown.sum(-1) > 0) & (kinds.sum(-1) > 0) & ((shown * kinds).sum(-1) == 0)
 
+    @torch.no_grad()
+    def is_blocked(self, before: Tensor, after: Tensor) -> Tensor:
+        """(...) bool, whether the view after a step ahead (..., 25) is that of the same place, not of the one ahead.
+
+        As far as the two overlap: something that the view before does not show was in the way.
+        """
+        fit = []
+        for m in (FORWARD, STAY):
+            expected = kinds_of(self.carry_over(before, torch.full_like(before[..., 0], m))).flatten(-2)
+            fit.append(self.match(after.reshape(-1, 1, N_CELLS), expected.reshape(-1, 1, N_CELLS * N_KINDS)))
+        return (fit[1] > fit[0]).view(before.shape[:-1])
+
     def _ends(self, memories: Tensor, pose: Tensor) -> Tensor:
         """(B, N, 2) the poses of source and end, from those of the source."""
         source, action, _ = _split(memories)

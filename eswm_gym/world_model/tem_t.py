@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from eswm_gym.world_model.codecs import build_codec
+from eswm_gym.world_model.codecs import build_codec, check_codec
 from eswm_gym.world_model.eswm import ACTION, END, ESWM, SOURCE, EncodedBank, ModelConfig, Prediction
 from eswm_gym.world_model.tokens import end_only, to_autocast
 from eswm_gym.world_model.transformer import Block
@@ -34,6 +34,11 @@ class TEMTConfig(ModelConfig):
 
     heads: int = 4
     codec: Literal["integer", "binary"] = "integer"
+
+    def __post_init__(self) -> None:
+        if self.dim % 2 or self.dim % self.heads:
+            raise ValueError(f"dim {self.dim} is not a multiple of 2 and of heads {self.heads}")
+        check_codec(self.codec)
 
     @property
     def relational(self) -> bool:

@@ -33,14 +33,17 @@ FINAL_LR = 0.02  # share of the peak
 
 
 def make_optimizers(model: ESWM, lr: float) -> list[torch.optim.Optimizer]:
-    """Muon for the blocks' matrices, AdamW for embeddings, heads, norms and relation biases."""
-    matrices = [p for name, p in model.blocks.named_parameters() if "weight" in name and p.ndim == 2]
+    """Muon for the blocks' matrices, AdamW for embeddings, heads, norms, relation biases and gates.
+
+    The gates of an LSTM or a GRU, whose names end in a layer's number, learn much faster with AdamW.
+    """
+    matrices = [p for name, p in model.blocks.named_parameters() if name.endswith("weight") and p.ndim == 2]
     chosen = set(map(id, matrices))
     others = [p for p in model.parameters() if id(p) not in chosen]
-    return [
-        torch.optim.Muon(matrices, lr=lr, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(others, lr=lr, betas=(0.9, 0.98), weight_decay=0.0),
-    ]
+    adam = torch.optim.AdamW(others, lr=lr, betas=(0.9, 0.98), weight_decay=0.0)
+    if not matrices:
+        return [adam]
+    return [torch.optim.Muon(matrices, lr=lr, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"), adam]
 
 
 def lr_scale(step: int, progress: float, decay_from: float) -> float:
@@ -156,7 +159,7 @@ class Run:
         )
         pairs = preset.rooms * preset.queries * fabric.world_size
         before, begun, reported = self.seconds, time.monotonic(), time.monotonic()
-        smooth, first = None, self.step
+        smooth, first, took = None, self.step, 0.0
         self.forward.train()
         with _Interrupt() as interrupted:
             while True:
@@ -171,10 +174,11 @@ class Run:
                 self.step += 1
                 smooth = loss if smooth is None else torch.lerp(smooth, loss, 0.02)
                 bar.update(progress - bar.n)
-                if time.monotonic() - reported > report_every:
+                if time.monotonic() - reported > max(report_every, 10 * took):  # a tenth of the time at most
                     reported = time.monotonic()
                     self._report(smooth.item(), pairs * (self.step - first) / (reported - begun), bar)
                     self.save()
+                    took = time.monotonic() - reported
             if smooth is not None:
                 self._report(smooth.item(), pairs * (self.step - first) / (time.monotonic() - begun), bar)
         bar.close()

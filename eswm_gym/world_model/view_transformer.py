@@ -176,6 +176,12 @@ class ViewTransformer(ESWM):
         prediction = self.predict(bank, query)
         return prediction.end.float().softmax(-1), prediction.unknown[..., 1].float().sigmoid()
 
+    def is_blocked(self, before: Tensor, after: Tensor) -> Tensor:
+        """(...) bool, whether a step ahead from a view (..., 25) to another one led nowhere, whatever it shows."""
+        if not self.config.registration:
+            return (before == after).all(-1)
+        return self.registration.is_blocked(before, after)
+
     def contradicted(self, memories: Tensor, seen: Tensor) -> Tensor:
         """(B, N, 2, 25) bool, the cells of the source and end views of memories (B, N, 51) that a transition (B, 51)
         shows to be outdated; none without registration."""

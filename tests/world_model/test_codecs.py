@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eswm_gym.world_model.codecs import IntegerCodec
+from eswm_gym.world_model.codecs import BinaryCodec, IntegerCodec
 
 SIZE = 5
 anything = st.lists(st.integers(-1, SIZE - 1), min_size=1, max_size=6)
@@ -62,3 +62,43 @@ def test_check_names_the_first_state_outside_the_vocabulary(states):
     with pytest.raises(ValueError) as caught:
         codec.check(torch.tensor([states]))
     assert str(caught.value) == f"state {outside[0]} is outside the vocabulary 0 ... 4"
+
+
+def binary(seed=0, **options) -> BinaryCodec:
+    torch.manual_seed(seed)
+    return BinaryCodec(8, dim=6, **options)
+
+
+@given(states=st.lists(st.integers(-1, 7), min_size=1, max_size=6))
+def test_binary_embeds_each_bit_by_itself(states):
+    codec = binary()
+    tokens = codec.look_up(codec.embed_source, torch.tensor(states))
+    for token, state in zip(tokens, states, strict=True):
+        for bit in range(3):
+            row = 3 * bit + (2 if state < 0 else state >> bit & 1)
+            assert torch.equal(token[2 * bit : 2 * bit + 2], codec.embed_source.weight[row])
+    both = codec.embed(torch.tensor(states), torch.tensor(states[::-1]))
+    assert torch.equal(both, tokens + codec.look_up(codec.embed_end, torch.tensor(states[::-1])))
+
+
+def test_binary_reads_out_the_product_of_its_bits():
+    codec = binary()
+    x = torch.randn(2, 4, 6)
+    for head, found in zip((codec.source_head, codec.end_head), codec.read_out(x), strict=True):
+        chances = head(x).sigmoid()
+        for state in range(8):
+            product = 1 - chances[..., 3]
+            for bit in range(3):
+                product = product * (chances[..., bit] if state >> bit & 1 else 1 - chances[..., bit])
+            torch.testing.assert_close(found[..., state].exp(), product)
+        torch.testing.assert_close(found[..., 8].exp(), chances[..., 3])
+        torch.testing.assert_close(found.exp().sum(-1), torch.ones(2, 4))
+
+
+def test_binary_has_only_the_weights_it_needs_and_refuses_what_is_not_bits():
+    assert {name.split(".")[0] for name in binary(heads=False).state_dict()} == {"embed_source", "embed_end"}
+    for n_states, dim in ((9, 8), (8, 7)):
+        with pytest.raises(ValueError, match=f"{n_states} states|dim {dim}"):
+            BinaryCodec(n_states, dim)
+    with pytest.raises(ValueError, match="state 8 is outside"):
+        binary().check(torch.tensor([8]))
