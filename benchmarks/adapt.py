@@ -210,7 +210,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     rows += more_rows + removed(
         {name: methods[name] for name in ("memory-graph", "eswm-no-editing", "eswm")}, seeds, args.seed
     )
-    rows += walled_on_the_way(seeds[: max(20, n // 3)], args.seed, args.device)
+    rows += walled_on_the_way(seeds[: max(10, n // 3)], args.seed, args.device)
     tests += more_tests
     print_table(rows)
     print_tests(tests)

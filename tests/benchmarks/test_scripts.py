@@ -7,13 +7,15 @@ import explore
 import navigate
 import networkx as nx
 import numpy as np
+import predict
 import pytest
 import report
 import speed
 from episodes import Setup, run
 
 from eswm_gym.agents import MemoryBank
-from eswm_gym.agents.baselines import MemoryGraphAgent, RandomAgent
+from eswm_gym.agents.baselines import GridOracle, GridOracleExplorer, MemoryGraphAgent, RandomAgent
+from eswm_gym.agents.baselines.grid_agents import pose_graph
 from eswm_gym.rooms import Room, RoomConfig
 
 
@@ -23,7 +25,7 @@ def values_of(path):
 
 
 def test_navigate(tmp_path, capsys):
-    navigate.main(["--episodes", "60", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
+    navigate.main(["--episodes", "90", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
     found, value = values_of(tmp_path / "out.json")
     rows = found["rows"]
     assert (found["benchmark"], found["seed"]) == ("navigate", 0)
@@ -35,7 +37,9 @@ def test_navigate(tmp_path, capsys):
             low, high = row["ci95"]
             assert low <= row["value"] + 1e-9 and row["value"] <= high + 1e-9
     by_length = [r["n"] for r in rows if r["metric"].startswith("success_rate/length-")]
-    assert sum(by_length) == 2 * 9 * 30  # settings, methods, episodes
+    assert sum(by_length) == (2 * 9 + 4) * 30  # settings, methods, episodes
+    assert value["minigrid", "oracle", "success_rate"] == value["minigrid", "oracle", "path_optimality"] == 1
+    assert value["minigrid", "eswm", "success_rate"] >= 0.8 > value["minigrid", "random", "success_rate"]
     for setting in ("random-wall-19", "random-wall-37"):
         assert value[setting, "path-integration", "success_rate"] == 1
         assert value[setting, "path-integration", "path_optimality"] == pytest.approx(1)
@@ -63,6 +67,39 @@ def test_explore(tmp_path, capsys):
         assert 0.7 < value[setting, "eswm", "coverage"] <= 1
         assert (tmp_path / f"explore-{setting}.png").exists()
     assert "oracle" in capsys.readouterr().out
+    for steps in (10, 30):
+        seen = {method: value["minigrid", method, f"coverage/steps-{steps}"] for method in ("random", "eswm", "oracle")}
+        assert seen["random"] < seen["eswm"] <= 1 and seen["eswm"] < seen["oracle"] + 0.05
+
+
+def test_what_was_seen_counts_once():
+    """In a room without inner walls, turning round at a corner shows the same again."""
+    setup = Setup("ESWM-MiniGridExplore-v0", 0, options={"grid": np.pad(np.full((7, 7), 2), 1, constant_values=1)})
+    [episode] = run([setup], GridOracleExplorer())
+    share = explore.seen_by_step(episode)
+    assert len(share) == max(explore.MINIGRID_STEPS) + 1
+    assert share == sorted(share) and share[-1] == 1
+    assert share[episode.steps] == 1 > share[episode.steps - 1]  # the episode ends when all is seen
+
+
+def test_predict(tmp_path):
+    predict.main(["--quick", "--json", str(tmp_path / "out.json")])
+    found, value = values_of(tmp_path / "out.json")
+    for setting in ("random-wall-19", "random-wall-37"):
+        for component in ("source", "action", "end"):
+            accuracy, validity = (
+                value[setting, "eswm-t-relational", f"{measure}/unseen/{component}"]
+                for measure in ("accuracy", "validity")
+            )
+            assert 0.9 < accuracy <= validity
+    for component in ("source", "end"):
+        whole, cells = (
+            value["minigrid", "eswm-t-relational", f"{m}/unseen/{component}"] for m in ("accuracy", "cells")
+        )
+        assert 0.9 < whole <= cells
+        assert value["minigrid", "majority", f"cells/unseen/{component}"] < 0.6
+    assert value["minigrid", "eswm-t-relational", "accuracy/unseen/action"] > 0.9
+    assert {r["paper"] for r in found["rows"] if r["setting"] == "random-wall-37"} >= {0.875, 0.818}
 
 
 def test_moves_to_ask_are_true_new_and_between_places_seen():
@@ -87,8 +124,24 @@ def test_adapt(tmp_path, capsys):
     assert ("trained-room", "a2c-lstm", "success_rate/new-walls-0") in value
     assert ("random-wall-19", "a2c-lstm", "success_rate/new-walls-0") not in value
     assert value["wall-removed", "eswm", "success_rate"] >= 0.8
+    assert n["minigrid", "eswm", "success_rate"] > 0
     assert (tmp_path / "adapt-trained-room.svg").exists()
     assert "eswm-no-editing" in capsys.readouterr().out
+
+
+def test_a_wall_on_the_way_leaves_a_way():
+    """Whoever knows the room goes the shortest way from there on."""
+    walled = []
+    for seed in range(8):
+        agent = GridOracle()
+        episode = adapt.WalledEpisode(Setup(adapt.MINIGRID, seed), agent)
+        while not episode.done:
+            agent.graph = pose_graph(episode.env.unwrapped.grid_classes)
+            episode.step()
+        if episode.walled:
+            walled.append(episode)
+    assert len(walled) >= 4
+    assert all(episode.success and episode.steps == episode.shortest for episode in walled)
 
 
 @pytest.mark.parametrize("seed", range(10))
