@@ -4,7 +4,7 @@ EPISODES ?= 400
 TORCH := torch==2.13.0
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
-.PHONY: navigate test types lint format clean
+.PHONY: navigate test types lint format docs coverage oldest dist clean
 
 # The main job: a frozen world model finds its way in rooms it never saw.
 navigate: .venv/installed
@@ -27,6 +27,30 @@ format: .venv/installed-test
 	.venv/bin/python -m ruff check --fix
 	.venv/bin/python -m ruff format
 
+# In build/site.
+docs: .venv/installed-test
+	NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict
+
+# The whole suite less what is slow; fails under 90 % of lines.
+coverage: .venv/installed-test
+	.venv/bin/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=90
+
+# Environments, wrappers, agents and examples with the oldest versions that setup.cfg allows, PyTorch aside.
+oldest: build/oldest/installed
+	build/oldest/bin/python -m pytest tests/envs tests/wrappers tests/agents tests/examples
+
+# sdist and wheel; the wheel is built from the sdist, installed where nothing else is, and tried out in another folder.
+dist: .venv/installed-dev
+	rm -rf dist build/try
+	.venv/bin/python -m build --no-isolation
+	.venv/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv build/try
+	build/try/bin/python -m pip --disable-pip-version-check install --quiet $(TORCH)
+	build/try/bin/python -m pip --disable-pip-version-check install --quiet dist/*.whl
+	cp examples/quickstart.py build/try
+	cd build/try && bin/python quickstart.py
+	cd build/try && bin/python -m pip check
+
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
@@ -42,4 +66,19 @@ clean:
 
 .venv/installed-test: .venv/installed
 	$(PIP) install --no-build-isolation --editable ".[test]"
+	touch $@
+
+.venv/installed-dev: .venv/installed-test
+	$(PIP) install --no-build-isolation --editable ".[dev]"
+	touch $@
+
+# `name>=1.2,<3` becomes `name==1.2.*`, and `name>=3` becomes `name==3.0.*`.
+build/oldest/installed: setup.cfg
+	rm -rf build/oldest
+	$(PYTHON) -m venv build/oldest
+	sed -nE 's/^    ([a-z0-9-]+)>=([0-9]+)(,.*)?$$/\1==\2.0.*/p; s/^    ([a-z0-9-]+)>=([0-9.]+\.[0-9]+)(,.*)?$$/\1==\2.*/p' \
+		setup.cfg | grep -v '^torch==' > build/oldest/constraints.txt
+	build/oldest/bin/python -m pip --disable-pip-version-check install "setuptools>=77" $(TORCH)
+	build/oldest/bin/python -m pip --disable-pip-version-check install --no-build-isolation \
+		--constraint build/oldest/constraints.txt --editable ".[train,plot]" hypothesis pytest sb3-contrib
 	touch $@

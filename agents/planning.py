@@ -104,11 +104,12 @@ def imagine_tables(
         B tables.
 
     Raises:
-        ValueError: if a state is outside the model's vocabulary.
+        ValueError: if a state is outside the model's vocabulary, or the model predicts what is not a number.
     """
     tables: list[TransitionTable] = []
     for known, encoded, query in every_move(model, banks, also, chunk):
         p = model.imagine(encoded, query[..., 0], query[..., 1])
+        require_numbers(model, p)
         entropy = torch.special.entr(p).sum(-1)
         probability, end = p.max(-1)
         end = torch.where(end == p.shape[-1] - 1, UNKNOWN, end)
@@ -118,6 +119,16 @@ def imagine_tables(
             for i, states in enumerate(known)
         ]
     return tables
+
+
+def require_numbers(model: ESWM, *predicted: torch.Tensor) -> None:
+    """Refuse predictions that are not numbers: of those, any move would be as good as any other.
+
+    Raises:
+        ValueError: naming the model.
+    """
+    if not all(p.isfinite().all() for p in predicted):
+        raise ValueError(f"{type(model).__name__} predicts nan: its weights are damaged ({model.config})")
 
 
 def every_move(

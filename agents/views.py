@@ -9,7 +9,7 @@ import torch
 
 from eswm_gym.agents.base import view_number
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
-from eswm_gym.agents.planning import UNKNOWN, TransitionTable
+from eswm_gym.agents.planning import UNKNOWN, TransitionTable, require_numbers
 from eswm_gym.rooms.grid import N_ACTIONS, N_CELLS, ROW
 from eswm_gym.world_model import MASKED, ViewTransformer
 
@@ -79,6 +79,9 @@ def imagine_views(
 
     Returns:
         B tables.
+
+    Raises:
+        ValueError: if a view has a cell of no class, or the model predicts what is not a number.
     """
     also, worn = also or [()] * len(banks), worn or [MemoryBank()] * len(banks)
     device = next(model.parameters()).device
@@ -100,6 +103,7 @@ def imagine_views(
             p, unknown = model.imagine(
                 encoded, *(torch.from_numpy(part).to(device).flatten(1, 2) for part in (source, action))
             )
+            require_numbers(model, p, unknown)
             for maker, views, cells, dont_know in zip(
                 makers, asked, p.cpu().numpy(), unknown.cpu().numpy(), strict=True
             ):

@@ -1,9 +1,14 @@
 """What is installed is what the folders hold."""
 
 import configparser
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
+
+import eswm_gym
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,3 +32,33 @@ def test_agents_are_installed_inside_the_package(tmp_path):
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert run.stdout.strip() == "eswm_gym.agents", run.stderr
+
+
+def test_wheel_holds_every_file(tmp_path):
+    """Code, weights and model cards, `py.typed`, and whatever else lies in the packages' folders."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in ("eswm_gym", "agents"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    files = {
+        re.sub("^agents/", "eswm_gym/agents/", str(file.relative_to(source)))
+        for top in ("eswm_gym", "agents")
+        for file in (source / top).rglob("*")
+        if file.is_file()
+    }
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "."]
+    built = subprocess.run([*command, "--wheel-dir", tmp_path], cwd=source, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert packed == files
+
+
+def test_one_version():
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    assert config["metadata"]["version"] == eswm_gym.__version__
+    assert f"\nversion: {eswm_gym.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()

@@ -3,23 +3,64 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
 from eswm_gym.rooms import Room
+from eswm_gym.rooms.lattice import DISPLACEMENTS
 
 # Okabe and Ito's palette, which colour-blind people can tell apart; shape and brightness differ as well.
 BLUE, ORANGE, VERMILLION = (0, 114, 178), (230, 159, 0), (213, 94, 0)
+GREEN, PURPLE = (0, 128, 96), (170, 70, 130)
 LIGHT_BLUE = (187, 222, 245)
 WHITE, LIGHT, RIM, PALE, DARK, BLACK = ((v, v, v) for v in (255, 243, 196, 190, 64, 32))
 
 PIXELS = 64  # from one location to the next
 MARGIN = 16
-LEGEND = 40
+LEGEND = 40  # a line of it
 SMOOTH = 4  # drawn this many times larger, then scaled down (pygame is exact for 2 and 4 only)
+
+
+@dataclass(frozen=True)
+class Move:
+    """A move that an agent believes in: an arrow to where it ends, or a bar where it is blocked.
+
+    Attributes:
+        start, end: locations; the same if the move is blocked.
+        action: the move.
+        probability: how strongly it is drawn.
+    """
+
+    start: int
+    action: int
+    end: int
+    probability: float = 1.0
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """What an agent believes of a room, in terms of locations.
+
+    Attributes:
+        known: locations that it knows.
+        remembered: moves in its memory bank.
+        imagined: moves that it imagines.
+        unknown: moves (location, action) that it knows nothing of.
+        plan: locations along its plan, the agent's first.
+        forgotten: moves that it has just deleted from its memory bank.
+    """
+
+    known: Sequence[int] = ()
+    remembered: Sequence[Move] = ()
+    imagined: Sequence[Move] = ()
+    unknown: Sequence[tuple[int, int]] = ()
+    plan: Sequence[int] = ()
+    forgotten: Sequence[Move] = ()
 
 
 @dataclass(frozen=True)
@@ -31,12 +72,14 @@ class Scene:
         agent: the agent's location.
         goal: the goal's location, if there is one.
         visited: (L,) bool, locations to shade, if any.
+        overlay: what the agent believes, drawn over the room; pixels only.
     """
 
     room: Room
     agent: int
     goal: int | None = None
     visited: np.ndarray | None = None
+    overlay: Overlay | None = None
 
 
 def draw_text(scene: Scene) -> str:
@@ -102,31 +145,98 @@ class Renderer:
     def _paint(self, scene: Scene):
         """Return a pygame surface with the scene."""
         pygame = self.pygame
-        room, unit = scene.room, PIXELS * SMOOTH
+        room, unit, overlay = scene.room, PIXELS * SMOOTH, scene.overlay
         xy = room.lattice.xy * unit
         corner = xy.max(0) + [unit / 2, unit / np.sqrt(3)] + MARGIN * SMOOTH
-        even = np.ceil((2 * corner + [0, LEGEND * SMOOTH]) / (2 * SMOOTH)).astype(int) * 2  # for video codecs
+        legend = self._legend(scene, 2 * corner[0] - MARGIN * SMOOTH)
+        even = np.ceil((2 * corner + [0, len(legend) * LEGEND * SMOOTH]) / (2 * SMOOTH)).astype(int) * 2  # for codecs
         width, height = even * SMOOTH
         canvas = pygame.Surface((width, height))
         canvas.fill(WHITE)
-        font = pygame.font.Font(None, round(unit * 0.5))
-        for location, centre in enumerate(xy + corner):
-            fill, ink = LIGHT, BLACK
-            if room.walls[location]:
-                fill, ink = DARK, PALE
-            elif scene.visited is not None and scene.visited[location]:
-                fill = LIGHT_BLUE
+        centres = xy + corner
+        shaded = np.zeros(room.n_locations, bool) if scene.visited is None else scene.visited.copy()
+        if overlay is not None:
+            shaded = np.isin(np.arange(room.n_locations), list(overlay.known))
+        for location, centre in enumerate(centres):
             self._hexagon(canvas, centre, unit, RIM)
+            fill = DARK if room.walls[location] else LIGHT_BLUE if shaded[location] else LIGHT
             self._hexagon(canvas, centre, unit * 0.96, fill)
             if location == scene.goal:
                 self._goal(canvas, centre, unit)
-            if location == scene.agent:
-                self._agent(canvas, centre, unit)
-                ink = WHITE
-            label = font.render(str(room.states[location]), True, ink)
-            canvas.blit(label, label.get_rect(center=centre.round()))
-        self._legend(canvas, scene, height - (LEGEND + MARGIN) * SMOOTH / 2)
+        if overlay is not None:
+            self._line(canvas, centres[list(overlay.plan)])
+        self._agent(canvas, centres[scene.agent], unit)
+        font = pygame.font.Font(None, round(unit * (0.5 if overlay is None else 0.42)))
+        for location, centre in enumerate(centres):
+            ink = PALE if room.walls[location] else WHITE if location == scene.agent else BLACK
+            self._text(canvas, font, str(room.states[location]), centre, ink)
+        if overlay is not None:
+            self._beliefs(canvas, room, centres, overlay)
+        for i, items in enumerate(legend[::-1]):
+            self._legend_line(canvas, items, height - (LEGEND * (i + 0.5) + MARGIN / 2) * SMOOTH)
         return pygame.transform.smoothscale(canvas, even)
+
+    def _beliefs(self, canvas, room: Room, centres: np.ndarray, overlay: Overlay) -> None:
+        for move in sorted(overlay.imagined, key=lambda move: move.probability):
+            true = room.targets[move.start, move.action] == move.end
+            self._move(canvas, centres, move, GREEN if true else PURPLE, 0.04)
+        for move in overlay.remembered:
+            self._move(canvas, centres, move, BLACK, 0.065)
+        for move in overlay.forgotten:
+            self._move(canvas, centres, move, VERMILLION, 0.05, crossed=True)
+        font = self.pygame.font.Font(None, round(PIXELS * SMOOTH * 0.5))
+        for x, y in {tuple(place) for place in self._marks(room, centres, overlay)}:
+            self.pygame.draw.circle(canvas, WHITE, (x, y), PIXELS * SMOOTH * 0.16)
+            self._text(canvas, font, "?", (x, y), VERMILLION)
+
+    def _marks(self, room: Room, centres: np.ndarray, overlay: Overlay) -> Iterator[np.ndarray]:
+        """Where question marks go: where an unknown move leads, or at the border to what is known or outside."""
+        for location, action in overlay.unknown:
+            ahead = room.lattice.neighbors[location, action]
+            if ahead >= 0 and ahead not in overlay.known:
+                yield centres[ahead] - [0, PIXELS * SMOOTH * 0.34]
+            else:
+                yield (centres[location] + _direction(action) * PIXELS * SMOOTH * 0.42).round(6)
+
+    def _move(self, canvas, centres, move: Move, color, thickness: float, crossed: bool = False) -> None:
+        """An arrow from location to location, or a bar where the move is blocked."""
+        unit = PIXELS * SMOOTH
+        color = tuple(np.add(np.array(color) * move.probability, np.array(LIGHT) * (1 - move.probability)).round())
+        start = centres[move.start]
+        if move.start == move.end:
+            ahead = _direction(move.action)
+            side = np.array([-ahead[1], ahead[0]])
+            middle = start + ahead * unit * 0.43
+            self._stroke(canvas, middle - side * unit * 0.22, middle + side * unit * 0.22, color, thickness * 1.2)
+        else:
+            gap = centres[move.end] - start
+            length = np.linalg.norm(gap)
+            ahead = gap / length
+            side = np.array([-ahead[1], ahead[0]]) * unit  # those of the opposite direction run on the other side
+            tail, tip = start + ahead * unit * 0.3 + side * 0.09, centres[move.end] - ahead * unit * 0.3 + side * 0.09
+            middle = (tail + tip) / 2
+            neck = tip - ahead * unit * 0.14
+            self._stroke(canvas, tail, neck, color, thickness)
+            self.pygame.draw.polygon(canvas, color, [tip, neck + side * 0.08, neck - side * 0.08])
+        if crossed:
+            for way in ([1, 1], [1, -1]):
+                arm = np.array(way) * unit * 0.1
+                self._stroke(canvas, middle - arm, middle + arm, VERMILLION, 0.05)
+
+    def _stroke(self, canvas, start, end, color, thickness: float) -> None:
+        ahead = (end - start) / max(np.linalg.norm(end - start), 1e-9)
+        side = np.array([-ahead[1], ahead[0]]) * PIXELS * SMOOTH * thickness / 2
+        self.pygame.draw.polygon(canvas, color, [start + side, end + side, end - side, start - side])
+
+    def _line(self, canvas, points: np.ndarray) -> None:
+        for start, end in pairwise(points):
+            self._stroke(canvas, start, end, ORANGE, 0.16)
+        for point in points:
+            self.pygame.draw.circle(canvas, ORANGE, point, PIXELS * SMOOTH * 0.08)
+
+    def _text(self, canvas, font, text: str, centre, ink) -> None:
+        label = font.render(text, True, ink)
+        canvas.blit(label, label.get_rect(center=np.round(centre)))
 
     def _hexagon(self, canvas, centre, width, color) -> None:
         angles = np.pi / 6 + np.pi / 3 * np.arange(6)
@@ -141,20 +251,53 @@ class Renderer:
         self.pygame.draw.circle(canvas, WHITE, centre, unit * 0.36)
         self.pygame.draw.circle(canvas, BLUE, centre, unit * 0.33)
 
-    def _legend(self, canvas, scene: Scene, y: float) -> None:
+    def _legend(self, scene: Scene, width: float) -> list[list[tuple[Any, Any]]]:
+        """Lines of (how to draw a sign at a centre, its label), which do not depend on what an overlay holds."""
         small = PIXELS * SMOOTH * 0.4
-        font = self.pygame.font.Font(None, round(small * 0.9))
-        items = [("agent", lambda c: self._agent(canvas, c, small * 1.3))]
+        items: list[tuple[str, Callable]] = [("agent", lambda on, c: self._agent(on, c, small * 1.3))]
         if scene.goal is not None:
-            items.append(("goal", lambda c: self._goal(canvas, c, small)))
-        if scene.visited is not None:
-            items.append(("visited", lambda c: self._hexagon(canvas, c, small, LIGHT_BLUE)))
-        if scene.room.walls.any():
-            items.append(("wall", lambda c: self._hexagon(canvas, c, small, DARK)))
-        labels = [font.render(text, True, BLACK) for text, _ in items]
-        gap = small * 0.9
-        x = (canvas.get_width() - sum(small * 1.15 + label.get_width() + gap for label in labels) + gap) / 2
-        for (_, draw), label in zip(items, labels, strict=True):
-            draw(np.array([x + small / 2, y]))
+            items.append(("goal", lambda on, c: self._goal(on, c, small)))
+        if scene.visited is not None or scene.overlay is not None:
+            word = "visited" if scene.overlay is None else "known"
+            items.append((word, lambda on, c: self._hexagon(on, c, small, LIGHT_BLUE)))
+        if scene.room.walls.any() or scene.overlay is not None:
+            items.append(("wall", lambda on, c: self._hexagon(on, c, small, DARK)))
+        if scene.overlay is not None:
+            apart = np.array([[-0.48, -0.09], [0.48, -0.09]]) * PIXELS * SMOOTH
+            across = np.array([[-0.15, 0.0], [0.15, 0.0]]) * PIXELS * SMOOTH
+            big = self.pygame.font.Font(None, round(PIXELS * SMOOTH * 0.5))
+            ahead = Move(0, 0, 1)
+            items += [
+                ("memory", lambda on, c: self._move(on, c + apart, ahead, BLACK, 0.065)),
+                ("imagined", lambda on, c: self._move(on, c + apart, ahead, GREEN, 0.04)),
+                ("wrongly", lambda on, c: self._move(on, c + apart, ahead, PURPLE, 0.04)),
+                ("forgotten", lambda on, c: self._move(on, c + apart, ahead, VERMILLION, 0.05, crossed=True)),
+                ("unknown", lambda on, c: self._text(on, big, "?", c, VERMILLION)),
+                ("plan", lambda on, c: self._line(on, c + across)),
+            ]
+        font = self.pygame.font.Font(None, round(small * 0.9))
+        lines: list[list[tuple[Any, Any]]] = [[]]
+        for text, draw in items:
+            label = font.render(text, True, BLACK)
+            if self._legend_width([*lines[-1], (draw, label)]) > width:
+                lines.append([])
+            lines[-1].append((draw, label))
+        return lines
+
+    def _legend_width(self, items) -> float:
+        small = PIXELS * SMOOTH * 0.4
+        return sum(small * 2.05 + label.get_width() for _, label in items) - small * 0.9
+
+    def _legend_line(self, canvas, items, y: float) -> None:
+        small = PIXELS * SMOOTH * 0.4
+        x = (canvas.get_width() - self._legend_width(items)) / 2
+        for draw, label in items:
+            draw(canvas, np.array([x + small / 2, y]))
             canvas.blit(label, label.get_rect(midleft=(round(x + small * 1.15), round(y))))
-            x += small * 1.15 + label.get_width() + gap
+            x += small * 2.05 + label.get_width()
+
+
+def _direction(action: int) -> np.ndarray:
+    """The step (x, y) of an action, one unit long; y grows to the south."""
+    q, r = DISPLACEMENTS[action]
+    return np.array([q + r / 2, r * np.sqrt(3) / 2])

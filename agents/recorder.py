@@ -1,0 +1,147 @@
+"""Records an episode with what the agent believes at each step, and writes it as one HTML page to scrub through."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from eswm_gym.agents.base import Info, Observation, view_number
+from eswm_gym.agents.beliefs import Beliefs, beliefs
+from eswm_gym.agents.eswm_agent import ESWMAgent
+from eswm_gym.envs.hex_room import HexRoomEnv
+from eswm_gym.envs.minigrid_room import SIZE, MiniGridRoomEnv
+from eswm_gym.rooms.grid import GridRooms, views_of
+
+
+class EpisodeRecorder:
+    """Stands in for an agent in an episode loop: `reset`, `act` and `observe` are the agent's, and are recorded.
+
+    ```python
+    recorder = EpisodeRecorder(env, agent)
+    obs, info = env.reset(seed=0)
+    recorder.reset(obs, info)
+    ...
+    recorder.save("episode.html")
+    ```
+
+    Each frame shows the agent when it has chosen its move; the last one, when the episode is over. States are put
+    where they truly are, which the agent does not know.
+
+    Args:
+        env: a hexagonal room or a MiniGrid room, with or without wrappers.
+        agent: the agent in it.
+
+    Raises:
+        ValueError: if the environment is neither.
+    """
+
+    def __init__(self, env: gym.Env, agent: ESWMAgent) -> None:
+        if not isinstance(env.unwrapped, HexRoomEnv | MiniGridRoomEnv):
+            raise ValueError(f"episodes are recorded in hexagonal rooms and MiniGrid rooms, not in {env.unwrapped}")
+        self.env, self.agent = env, agent
+        self._frames: list[dict[str, Any]] = []
+        self._views: list[int] = []
+        self._now: tuple[Observation, Info] | None = None  # not yet acted upon
+
+    def reset(self, obs: Observation, info: Info) -> None:
+        """Begin an episode and its recording."""
+        self.agent.reset(obs, info)
+        self._frames, self._views, self._now = [], [], (obs, info)
+
+    def act(self, obs: Observation, info: Info) -> int:
+        """Choose an action; adds a frame."""
+        action = int(self.agent.act(obs, info))
+        self._frames.append({**self._frame(obs, info), "action": action})
+        self._now = None
+        return action
+
+    def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
+        """Learn what an action did."""
+        self.agent.observe(obs, action, next_obs, info)
+        self._now = next_obs, info
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recording, ready for JSON. Call it before the environment's next reset.
+
+        Raises:
+            ValueError: if nothing has been recorded.
+        """
+        frames = self._frames + ([] if self._now is None else [self._frame(*self._now)])
+        if not frames:
+            raise ValueError("nothing has been recorded: call reset() first")
+        room = self.env.unwrapped
+        about = {
+            "env": type(room).__name__ if self.env.spec is None else self.env.spec.id,
+            "seed": room.np_random_seed,
+            "task": room.task,  # type: ignore[attr-defined]
+            "frames": frames,
+        }
+        if isinstance(room, HexRoomEnv):
+            xy = room.room.lattice.xy.round(4).tolist()
+            return {**about, "kind": "hex", "xy": xy, "states": room.room.states.tolist()}
+        return {**about, "kind": "grid", "size": SIZE, "views": [self._cells(view) for view in self._views]}
+
+    def save(self, path: str | Path) -> None:
+        """Write the recording as an HTML page that needs nothing else; otherwise as `to_dict`."""
+        episode = self.to_dict()
+        page = files("eswm_gym").joinpath("replay.html").read_text(encoding="utf-8")
+        data = json.dumps(episode, separators=(",", ":")).replace("<", "\\u003c")
+        page = page.replace("{{title}}", escape(episode["env"])).replace("{{episode}}", data)
+        Path(path).write_text(page, encoding="utf-8")
+
+    def _frame(self, obs: Observation, info: Info) -> dict[str, Any]:
+        believed = beliefs(self.agent, self.agent.number(obs["state"]), info.get("forgotten", ()))
+        room = self.env.unwrapped
+        if isinstance(room, HexRoomEnv):
+            frame = {**believed.to_dict(), "walls": np.flatnonzero(room.room.walls).tolist()}
+            frame |= {"at": room.location, "goal": room.goal}
+        else:
+            assert isinstance(room, MiniGridRoomEnv)
+            goal = None if room.goal is None else self.agent.number(obs["goal"])
+            frame = self._grid_frame(believed, room.grid_classes, goal)
+            frame |= {"at": list(room.pose), "goal": room.goal}
+        return {**frame, "blocked": bool(info.get("blocked", False)), "success": bool(info["is_success"])}
+
+    def _grid_frame(self, believed: Beliefs, grid: np.ndarray, goal: int | None) -> dict[str, Any]:
+        """Beliefs about views, by their place in the list of views, and the poses where they are seen."""
+        free = GridRooms.of(grid[None]).free[0]
+        poses: dict[int, list[int]] = {}
+        for pose, view in enumerate(views_of(grid[None])[0]):
+            if free[pose]:
+                poses.setdefault(view_number(view), []).append(pose)
+        known = set(believed.known)
+        imagined = {state for source, _, end, _ in believed.imagined for state in (source, end)} - known
+        memories = [[self._index(s), a, self._index(e)] for s, a, e in believed.memories]
+        forgotten = [[self._index(s), a, self._index(e)] for s, a, e in believed.forgotten]
+        shown = {view for transition in (*believed.memories, *believed.forgotten) for view in transition[::2]}
+        return {
+            "grid": "".join(map(str, grid.ravel())),
+            "state": self._index(believed.state),
+            "goal_view": None if goal is None else self._index(goal),
+            "memories": memories,
+            "forgotten": forgotten,
+            "plan": [[action] for action, _ in believed.plan],
+            "poses": {self._index(view): poses.get(view, []) for view in shown},
+            "known": len(known),
+            "imagined": len(imagined),
+            "nowhere": len(imagined - set(poses)),
+            "known_poses": [pose for view in known for pose in poses.get(view, [])],
+            "imagined_poses": [pose for view in imagined for pose in poses.get(view, [])],
+            "frontier": [[pose, action] for view, action in believed.frontier for pose in poses.get(view, [])],
+        }
+
+    def _index(self, view: int) -> int:
+        """The place of a view in the list; JavaScript has no numbers as long as those of views."""
+        if view not in self._views:
+            self._views.append(view)
+        return self._views.index(view)
+
+    def _cells(self, view: int) -> str:
+        assert self.agent._album is not None
+        return "".join(map(str, self.agent._album.views([view])[0]))

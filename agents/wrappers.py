@@ -1,0 +1,124 @@
+"""Wrappers that lend the world model to agents in training: what it is unsure of, and what its agent would do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+from gymnasium import spaces
+
+from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions
+from eswm_gym.agents.eswm_agent import ESWMAgent
+from eswm_gym.agents.planning import UNKNOWN
+from eswm_gym.world_model import ESWM
+
+
+class UncertaintyBonus(gym.Wrapper, gym.utils.RecordConstructorArgs):
+    """Adds to the reward how unsure the world model was of where the move would end.
+
+    The bonus is `scale` times 1 minus the probability of the likeliest end state, and `scale` where the model's answer
+    is "I don't know". Moves that the memory bank holds, or that `info["action_mask"]` rules out, have none. The bank
+    begins with `info["memory_bank"]`, or empty, in each episode and grows with what happens.
+
+    `info["intrinsic_reward"]`, a float, is what `step` added.
+
+    Args:
+        env: an environment of this package, wrapped or not.
+        agent: which model to ask: that of an ESWMAgent, which is spawned, the model itself, or the name of a
+            pretrained one. Only with a name does the environment's spec turn to JSON.
+        scale: weight of the bonus, which is at most this.
+
+    Raises:
+        ValueError: if observations have no `state`, or the model has other actions.
+    """
+
+    agent: ESWMAgent
+
+    def __init__(self, env: gym.Env, agent: ESWMAgent | ESWM | str, scale: float = 1.0) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, _disable_deepcopy=True, agent=agent, scale=scale)
+        super().__init__(env)
+        self.agent, self.scale = _fresh(agent), scale  # type: ignore[assignment]  # of a model, always an ESWMAgent
+        _check(env, self.agent.n_actions)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
+        obs, info = self.env.reset(seed=seed, options=options)
+        self.agent.reset(obs, info)
+        self._obs, self._info = obs, info
+        return obs, info
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
+        bonus = self.scale * self._uncertainty(action)
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self.agent.observe(self._obs, int(action), obs, info)
+        self._obs, self._info = obs, info
+        return obs, float(reward) + bonus, terminated, truncated, {**info, "intrinsic_reward": bonus}
+
+    def _uncertainty(self, action: Any) -> float:
+        state = self.agent.number(self._obs["state"])
+        ruled_out = action not in allowed_actions(self._info, self.agent.n_actions)
+        if ruled_out or self.agent.memory.end_of(state, action) is not None:
+            return 0.0
+        table = self.agent.imagined(state)
+        move = table.row(state), action
+        return 1.0 if table.end[move] == UNKNOWN else 1.0 - float(table.probability[move])
+
+
+class PlannedAction(gym.Wrapper, gym.utils.RecordConstructorArgs):
+    """Adds `planned_action` to the observation, `Discrete`: what an agent would do here.
+
+    An ESWMAgent follows its plan to `goal`, or explores. It sees observations and infos as in a loop of its own, and
+    learns from the moves that are taken, whether or not they are the planned ones. Policies of stable-baselines3 read
+    `Discrete` one-hot. After a terminal step there is nothing to plan, and `planned_action` is 0.
+
+    Args:
+        env: an environment of this package, wrapped or not.
+        agent: who plans; spawned, so that every environment has its own. A model, or the name of a pretrained one,
+            is an ESWMAgent with default options. Only with a name does the environment's spec turn to JSON.
+
+    Raises:
+        ValueError: if observations have no `state`, or an ESWMAgent's model has other actions.
+    """
+
+    def __init__(self, env: gym.Env, agent: Agent | ESWM | str) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, _disable_deepcopy=True, agent=agent)
+        super().__init__(env)
+        self.agent = _fresh(agent)
+        n_actions = _check(env, getattr(self.agent, "n_actions", None))
+        shown = env.observation_space.spaces  # type: ignore[attr-defined]
+        self.observation_space = spaces.Dict({**shown, "planned_action": spaces.Discrete(n_actions)})
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
+        obs, info = self.env.reset(seed=seed, options=options)
+        if seed is not None:
+            self.agent = self.agent.spawn(seed)
+        self.agent.reset(obs, info)
+        self._obs = obs
+        return {**obs, "planned_action": self.agent.act(obs, info)}, info
+
+    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self.agent.observe(self._obs, int(action), obs, info)
+        self._obs = obs
+        planned = 0 if terminated else self.agent.act(obs, info)
+        return {**obs, "planned_action": planned}, reward, terminated, truncated, info
+
+
+def _fresh(agent: Agent | ESWM | str) -> Agent:
+    """An agent of one's own."""
+    if isinstance(agent, Agent):
+        return agent.spawn()
+    return ESWMAgent.from_pretrained(agent) if isinstance(agent, str) else ESWMAgent(agent)
+
+
+def _check(env: gym.Env, n_actions: int | None) -> int:
+    """The number of actions of an environment that shows its state.
+
+    Raises:
+        ValueError: if it does not, or this is not the number of actions, where one is given.
+    """
+    shown, actions = env.observation_space, env.action_space
+    if not isinstance(shown, spaces.Dict) or "state" not in shown.spaces or not isinstance(actions, spaces.Discrete):
+        raise ValueError(f"the environment must show a state and have discrete actions, got {shown} and {actions}")
+    if n_actions not in (None, actions.n):
+        raise ValueError(f"the model has {n_actions} actions, the environment {actions.n}")
+    return int(actions.n)

@@ -1,0 +1,34 @@
+"""The world model inside another agent's training: its agent's move as an observation, its doubt as a reward."""
+
+import argparse
+
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+
+import eswm_gym  # noqa: F401  registers the environments
+from eswm_gym.agents.wrappers import PlannedAction, UncertaintyBonus
+
+options = argparse.ArgumentParser(description=__doc__)
+options.add_argument("--steps", type=int, default=10_000)
+options.add_argument("--episodes", type=int, default=100)
+options.add_argument("--scale", type=float, default=0.5, help="weight of the doubt")
+args = options.parse_args()
+
+
+def train(name, env_id, wrapper=None, **arguments):
+    envs = make_vec_env(env_id, n_envs=4, seed=0, wrapper_class=wrapper, wrapper_kwargs=arguments)
+    model = PPO("MultiInputPolicy", envs, n_steps=64, batch_size=128, learning_rate=1e-3, seed=0)
+    model.learn(args.steps)
+    if wrapper is UncertaintyBonus:
+        wrapper = None  # evaluated on the task's own reward
+    held_out = make_vec_env(env_id, n_envs=4, seed=10**6, wrapper_class=wrapper, wrapper_kwargs=arguments)
+    mean, _ = evaluate_policy(model, held_out, n_eval_episodes=args.episodes, deterministic=False)
+    print(f"{name}: return {mean:.2f}")
+
+
+train("navigate, plain", "ESWM-RandomWall19-v0")
+train("navigate, planned action", "ESWM-RandomWall19-v0", PlannedAction, agent="random-wall")
+explore = "ESWM-RandomWall19Explore-v0"
+train("explore, plain", explore)
+train("explore, doubt rewarded", explore, UncertaintyBonus, agent="random-wall", scale=args.scale)

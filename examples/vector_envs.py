@@ -1,0 +1,33 @@
+"""ESWMAgent over Gymnasium's vector environments: in this process, in processes of their own, and all in one object."""
+
+import argparse
+
+import gymnasium as gym
+import numpy as np
+
+import eswm_gym  # noqa: F401  registers the environments
+from eswm_gym.agents import ESWMAgent
+
+options = argparse.ArgumentParser(description=__doc__)
+options.add_argument("--env-id", default="ESWM-RandomWall19Explore-v0")
+options.add_argument("--n-envs", type=int, default=4)
+options.add_argument("--steps", type=int, default=60)
+args = options.parse_args()
+
+if __name__ == "__main__":  # processes of their own may import this file again
+    agent = ESWMAgent.from_pretrained("random-wall", seed=0)
+    # SAME_STEP: the observation after the end of an episode is the first of the next one, as `predict` expects.
+    mode = gym.vector.AutoresetMode.SAME_STEP
+    for kind in ("sync", "async", "vector_entry_point"):
+        how = {"autoreset_mode": mode} if kind == "vector_entry_point" else {"vector_kwargs": {"autoreset_mode": mode}}
+        # "eswm_gym:" makes a new process import the package, which registers the environments there.
+        envs = gym.make_vec(f"eswm_gym:{args.env_id}", args.n_envs, kind, **how)
+        envs = gym.wrappers.vector.RecordEpisodeStatistics(envs)
+        obs, _ = envs.reset(seed=0)
+        state, starts = None, np.ones(args.n_envs, bool)
+        for _ in range(args.steps):
+            actions, state = agent.predict(obs, state, starts)
+            obs, rewards, terminations, truncations, infos = envs.step(actions)
+            starts = terminations | truncations
+        print(f"{kind}: {len(envs.return_queue)} episodes, mean return {np.mean(envs.return_queue):.4f}")
+        envs.close()
