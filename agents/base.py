@@ -11,21 +11,35 @@ import numpy as np
 
 from eswm_gym.rooms import N_ACTIONS
 from eswm_gym.rooms.bits import bits_to_state
+from eswm_gym.rooms.grid import N_CELLS
 
 Observation = dict[str, Any]
 Info = dict[str, Any]
 
 
 def state_of(value: Any) -> int:
-    """The integer state that an observation shows as a number or as bits; of a view, its number."""
+    """The integer state that an observation shows as a number or as bits; of a view, its number.
+
+    Raises:
+        ValueError: if it is none of these.
+    """
     array = np.asarray(value)
-    if array.ndim == 0:
-        return int(array)
-    return int(bits_to_state(array)) if array.ndim == 1 else view_number(array)
+    if array.ndim > 1:
+        return view_number(array)
+    if array.dtype.kind not in "iu" or (array.ndim == 1 and not {0, 1}.issuperset(array.tolist())):
+        raise ValueError(f"a state is an integer, bits of 0 and 1 or a view, got {value!r}")
+    return int(bits_to_state(array) if array.ndim else array)
 
 
 def view_number(view: np.ndarray) -> int:
-    """A number for a view of classes (5, 5) or (25,): the same for equal views, for any agent at any time."""
+    """A number for a view of classes (5, 5) or (25,): the same for equal views, for any agent at any time.
+
+    Raises:
+        ValueError: if it is not 25 integers.
+    """
+    view = np.asarray(view)
+    if view.size != N_CELLS or view.dtype.kind not in "iu":
+        raise ValueError(f"a view is {N_CELLS} integers, got {view!r}")
     cells = np.ascontiguousarray(view, np.uint8).tobytes()
     return int.from_bytes(hashlib.blake2b(cells, digest_size=8).digest(), "big") >> 2
 
@@ -64,7 +78,8 @@ class Agent(ABC):
 
         Args:
             observation: of one environment, or stacked for n of them. If it has `memory_bank` (as the wrapper
-                `MemoryBankObservation` adds), an episode begins with that bank, else with an empty one.
+                `MemoryBankObservation` adds), an episode begins with that bank, else with an empty one. If it has
+                `action_mask` (as `ActionMaskObservation` adds), that is the mask, else any action is allowed.
             state: what the last call returned; None at the start.
             episode_start: (n,) bool, which environments begin an episode: where the observation is the first of
                 one. Vector environments of Gymnasium need `autoreset_mode=SAME_STEP` for "done" to mean that.
@@ -73,6 +88,9 @@ class Agent(ABC):
         Returns:
             Actions, () or (n,) int64, and the state for the next call: for each environment its agent, its last
             observation and its last action.
+
+        Raises:
+            ValueError: if `state` or `episode_start` is of another number of environments.
         """
         one = _is_single(observation)
         rows = (
@@ -82,18 +100,19 @@ class Agent(ABC):
         )
         if state is None:
             state = tuple((self.spawn(i), None, None) for i in range(len(rows)))
-            episode_start = np.ones(len(rows), bool)
-        if len(state) != len(rows):
-            raise ValueError(f"state is of {len(state)} environments, the observation of {len(rows)}")
         starts = np.zeros(len(rows), bool) if episode_start is None else np.atleast_1d(episode_start)
-        for obs, (agent, last, action), start in zip(rows, state, starts, strict=True):
+        for name, given in (("state", state), ("episode_start", starts)):
+            if len(given) != len(rows):
+                raise ValueError(f"{name} is of {len(given)} environments, the observation of {len(rows)}")
+        infos = [{k: obs[k] for k in ("action_mask",) if k in obs} for obs in rows]
+        for obs, info, (agent, last, action), start in zip(rows, infos, state, starts, strict=True):
             if start or last is None:
-                agent.reset(obs, {k: obs[k] for k in ("memory_bank",) if k in obs})
+                agent.reset(obs, info | {k: obs[k] for k in ("memory_bank",) if k in obs})
             else:
-                agent.observe(last, action, obs, {})
+                agent.observe(last, action, obs, info)
         agents = [agent for agent, _, _ in state]
-        self.prepare(agents, rows)
-        actions = np.array([agent.act(obs, {}) for agent, obs in zip(agents, rows, strict=True)])
+        self.prepare(agents, rows, infos)
+        actions = np.array([agent.act(obs, info) for agent, obs, info in zip(agents, rows, infos, strict=True)])
         state = tuple(zip(agents, rows, actions.tolist(), strict=True))
         return (actions[0] if one else actions), state
 
@@ -106,8 +125,15 @@ class Agent(ABC):
 
 
 def allowed_actions(info: Info, n_actions: int = N_ACTIONS) -> np.ndarray:
-    """Actions that `info["action_mask"]` allows, all of them without a mask."""
-    return np.flatnonzero(info.get("action_mask", np.ones(n_actions)))
+    """Actions that `info["action_mask"]` allows, all of them without a mask.
+
+    Raises:
+        ValueError: if the mask is of another number of actions, or allows none.
+    """
+    mask = np.asarray(info.get("action_mask", np.ones(n_actions)))
+    if mask.shape != (n_actions,) or not mask.any():
+        raise ValueError(f"action_mask must allow one or more of {n_actions} actions, got {mask!r}")
+    return np.flatnonzero(mask)
 
 
 def _is_single(observation: Observation) -> bool:

@@ -143,6 +143,11 @@ class ESWMAgent(Agent):
         return type(self)(self.model, **self.options, seed=seed)
 
     def reset(self, obs: Observation, info: Info) -> None:
+        """Begin an episode, with `info["memory_bank"]` if there is one.
+
+        Raises:
+            ValueError: if the bank does not fit the model's vocabulary or the capacity.
+        """
         self._begin(info.get("memory_bank", ()))
 
     def act(self, obs: Observation, info: Info) -> int:
@@ -152,8 +157,13 @@ class ESWMAgent(Agent):
         return self.explore(self.number(obs["state"]), allowed_actions(info, self.n_actions))
 
     def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
-        """Keep the transition; where it contradicts what was expected, delete what the change made outdated."""
-        state, end = self.number(obs["state"]), self.number(next_obs["state"])
+        """Keep the transition; where it contradicts what was expected, delete what the change made outdated.
+
+        Raises:
+            ValueError: if it is no transition, or a state is outside the model's vocabulary; nothing is learnt then.
+        """
+        state, action, end = self.memory.checked(self.number(obs["state"]), action, self.number(next_obs["state"]))
+        self._check(state, end)
         self._named = None
         remembered, expected = self.memory.end_of(state, action), self._expected(state, action)
         forgotten = []
@@ -342,9 +352,12 @@ class ESWMAgent(Agent):
         return self._table
 
     def _begin(self, memories: Iterable) -> None:
-        self._album = ViewAlbum() if isinstance(self.model, ViewTransformer) else None
-        transitions = memories if self._album is None else self._album.transitions(np.asarray(memories))
-        self.memory = MemoryBank(transitions, self.options["capacity"], self.n_actions)
+        album = ViewAlbum() if isinstance(self.model, ViewTransformer) else None
+        transitions = memories if album is None else album.transitions(np.asarray(memories))
+        memory = MemoryBank(transitions, self.options["capacity"], self.n_actions)
+        if album is None:
+            self.model.codec.check(torch.tensor(memory.states))
+        self._album, self.memory = album, memory
         self.worn = MemoryBank(n_actions=self.n_actions)
         self.places = PlaceMap(self.model.config.n_states)
         self._ruled_out = MemoryBank()

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
 
 from eswm_gym.agents.memory_bank import MemoryBank
-from eswm_gym.agents.planning import every_move
+from eswm_gym.agents.planning import every_move, require_numbers
 from eswm_gym.rooms import N_ACTIONS
 from eswm_gym.world_model import ESWM
 
@@ -60,13 +60,14 @@ def latent_maps(
     """Map the states of each bank, and `also` others, in the latent space.
 
     Raises:
-        ValueError: if a state is outside the model's vocabulary.
+        ValueError: if a state is outside the model's vocabulary, or the model's activations are not numbers.
     """
     maps: list[LatentMap] = []
     for known, encoded, query in every_move(model, banks, also):
         model.codec.check(query[..., 0])
-        x = model.activations(encoded, query)[-1].unflatten(1, (-1, N_ACTIONS)).mean(2).float().cpu().numpy()
-        maps += [LatentMap(np.array(states), x[i, : len(states)]) for i, states in enumerate(known)]
+        x = model.activations(encoded, query)[-1].unflatten(1, (-1, N_ACTIONS)).mean(2).float()
+        require_numbers(model, x)
+        maps += [LatentMap(np.array(states), x[i, : len(states)].cpu().numpy()) for i, states in enumerate(known)]
     return maps
 
 

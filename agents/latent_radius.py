@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.planning import follow, imagine_tables
 from eswm_gym.rooms import Room, RoomConfig
 from eswm_gym.world_model import ESWM, load_model
-from eswm_gym.world_model.pretrained import read_info
+from eswm_gym.world_model.pretrained import read_info, write_info
 
 RADII = tuple(np.round(np.arange(1.5, 2.55, 0.1), 2).tolist())
 
@@ -65,8 +64,7 @@ def main(argv: list[str] | None = None) -> None:
     scores = greedy_success(model, rooms, RADII, rng)
     for radius, score in zip(RADII, scores, strict=True):
         print(f"radius {radius:.2f}  greedy success x path optimality {score:.4f}")
-    info = read_info(args.file) | {"latent_radius": RADII[int(np.argmax(scores))]}
-    args.file.with_suffix(".json").write_text(json.dumps(info, indent=2) + "\n")
+    write_info(args.file, read_info(args.file) | {"latent_radius": RADII[int(np.argmax(scores))]})
 
 
 if __name__ == "__main__":

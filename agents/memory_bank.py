@@ -33,10 +33,7 @@ class MemoryBank:
         self.capacity, self.n_actions = capacity, n_actions
         self._ends: dict[tuple[int, int], int] = {}
         for row in transitions:
-            try:
-                source, action, end = (operator.index(part) for part in row)
-            except (TypeError, ValueError):
-                raise ValueError(f"a transition is three integers (s_s, a, s_e), got {row!r}") from None
+            source, action, end = _integers(row)
             if action >= 0:
                 if self.is_full and (source, action) not in self._ends:
                     raise ValueError(f"more than the bank's capacity of {capacity} transitions")
@@ -53,12 +50,9 @@ class MemoryBank:
             Whether it is new; False if the bank held it already, which leaves the bank as it was.
 
         Raises:
-            ValueError: if a state is negative or the action is not in 0 ... n_actions - 1.
+            ValueError: if it is no transition; see `checked`.
         """
-        source, action, end = int(source), int(action), int(end)
-        if min(source, end) < 0 or not 0 <= action < self.n_actions:
-            what = f"states of at least 0 and an action from 0 to {self.n_actions - 1}"
-            raise ValueError(f"a transition has {what}, got {(source, action, end)}")
+        source, action, end = self.checked(source, action, end)
         if self._ends.get((source, action)) == end:
             return False
         self._ends.pop((source, action), None)
@@ -66,6 +60,18 @@ class MemoryBank:
             del self._ends[next(iter(self._ends))]
         self._ends[source, action] = end
         return True
+
+    def checked(self, source: int, action: int, end: int) -> Transition:
+        """The transition as plain integers, which is not kept.
+
+        Raises:
+            ValueError: if a part is no integer, a state is negative or the action is not in 0 ... n_actions - 1.
+        """
+        source, action, end = _integers((source, action, end))
+        if min(source, end) < 0 or not 0 <= action < self.n_actions:
+            what = f"states of at least 0 and an action from 0 to {self.n_actions - 1}"
+            raise ValueError(f"a transition has {what}, got {(source, action, end)}")
+        return source, action, end
 
     def end_of(self, source: int, action: int) -> int | None:
         """The state where a kept move ends, None if the bank does not hold the move."""
@@ -115,3 +121,11 @@ class MemoryBank:
 
     def __repr__(self) -> str:
         return f"MemoryBank({len(self)} transitions, capacity={self.capacity})"
+
+
+def _integers(row: Iterable) -> Transition:
+    try:
+        source, action, end = (operator.index(part) for part in row)
+    except (TypeError, ValueError):
+        raise ValueError(f"a transition is three integers (s_s, a, s_e), got {row!r}") from None
+    return source, action, end

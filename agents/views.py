@@ -25,7 +25,11 @@ class ViewAlbum:
         self._views: dict[int, np.ndarray] = {}
 
     def number(self, view: np.ndarray) -> int:
-        """The number of a view, which is kept."""
+        """The number of a view, which is kept.
+
+        Raises:
+            ValueError: if it is not 25 integers.
+        """
         cells = np.asarray(view).reshape(-1)
         number = view_number(cells)
         if number not in self._views:
@@ -33,7 +37,13 @@ class ViewAlbum:
         return number
 
     def transitions(self, rows: np.ndarray) -> list[Transition]:
-        """Transitions of (N, 51) rows; rows of -1 are padding and are dropped."""
+        """Transitions of (N, 51) rows; rows of -1 are padding and are dropped.
+
+        Raises:
+            ValueError: if the rows are not of that width, or not integers.
+        """
+        if len(rows) and rows.shape[1:] != (ROW,):
+            raise ValueError(f"a bank of views must be (N, {ROW}), got {rows.shape}")
         return [
             (self.number(row[:N_CELLS]), int(row[N_CELLS]), self.number(row[N_CELLS + 1 :]))
             for row in rows

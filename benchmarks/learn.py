@@ -31,7 +31,7 @@ from tqdm import tqdm
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents import ESWMAgent
 from eswm_gym.agents.wrappers import PlannedAction, UncertaintyBonus
-from eswm_gym.wrappers import MemoryBankObservation
+from eswm_gym.wrappers import ActionMaskObservation, MemoryBankObservation
 
 N_ENVS = 8
 ROLLOUT = 64  # steps of each environment between updates
@@ -96,8 +96,11 @@ def learn(
 
 
 def reference(setting: str, agent: ESWMAgent, episodes: int) -> list[float]:
-    """Scores of the ESWM agent in the same rooms, episode by episode."""
-    wrapper = None if setting.endswith("explore") else MemoryBankObservation
+    """Scores of the ESWM agent in the same rooms, episode by episode; it gets the masks as the policies do."""
+
+    def wrapper(env: gym.Env) -> gym.Env:
+        return ActionMaskObservation(env if setting.endswith("explore") else MemoryBankObservation(env))
+
     held_out = make_vec_env(SETTINGS[setting][0], N_ENVS, seed=10**6, wrapper_class=wrapper)
     returns, _ = evaluate_without_masks(agent, held_out, episodes, return_episode_rewards=True)  # type: ignore[arg-type]
     return [score(setting, [one]) for one in returns]  # type: ignore[union-attr]

@@ -9,9 +9,15 @@ from stable_baselines3.common.monitor import Monitor
 
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents import ESWMAgent
-from eswm_gym.wrappers import MemoryBankObservation
+from eswm_gym.wrappers import ActionMaskObservation, MemoryBankObservation
 
 ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-")]
+
+
+def wrap(env):
+    """stable-baselines3 hands a policy observations only, so masks and memory banks travel in the observation."""
+    return ActionMaskObservation(env if env.spec.id.endswith("Explore-v0") else MemoryBankObservation(env))
+
 
 options = argparse.ArgumentParser(description=__doc__)
 options.add_argument("--env-ids", nargs="+", default=ENV_IDS, metavar="ID", help="default: all")
@@ -21,15 +27,12 @@ args = options.parse_args()
 
 for env_id in args.env_ids:
     agent = ESWMAgent.from_pretrained("minigrid" if "MiniGrid" in env_id else "random-wall", seed=0)
-    # stable-baselines3 hands a policy observations only, so a memory bank has to travel in the observation.
-    explores = env_id.endswith("Explore-v0")
-    wrapper = None if explores else MemoryBankObservation
 
     # One environment; evaluate_policy puts it into a DummyVecEnv.
-    env = Monitor(gym.make(env_id) if explores else MemoryBankObservation(gym.make(env_id)))
+    env = Monitor(wrap(gym.make(env_id)))
     env.reset(seed=0)
     one, _ = evaluate_policy(agent, env, n_eval_episodes=args.episodes)
     # Several; the agent keeps a memory bank for each, and the model answers for all of them at once.
-    envs = make_vec_env(env_id, n_envs=args.n_envs, seed=0, wrapper_class=wrapper)
+    envs = make_vec_env(env_id, n_envs=args.n_envs, seed=0, wrapper_class=wrap)
     many, _ = evaluate_policy(agent, envs, n_eval_episodes=args.episodes)
     print(f"{env_id}: return {one:.4f} in one environment, {many:.4f} in {args.n_envs}")

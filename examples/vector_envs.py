@@ -23,10 +23,11 @@ if __name__ == "__main__":  # processes of their own may import this file again
         # "eswm_gym:" makes a new process import the package, which registers the environments there.
         envs = gym.make_vec(f"eswm_gym:{args.env_id}", args.n_envs, kind, **how)
         envs = gym.wrappers.vector.RecordEpisodeStatistics(envs)
-        obs, _ = envs.reset(seed=0)
+        obs, infos = envs.reset(seed=0)
         state, starts = None, np.ones(args.n_envs, bool)
         for _ in range(args.steps):
-            actions, state = agent.predict(obs, state, starts)
+            # Which moves stay on the lattice is in the infos; `predict` takes it as a part of the observation.
+            actions, state = agent.predict({**obs, "action_mask": infos["action_mask"]}, state, starts)
             obs, rewards, terminations, truncations, infos = envs.step(actions)
             starts = terminations | truncations
         print(f"{kind}: {len(envs.return_queue)} episodes, mean return {np.mean(envs.return_queue):.4f}")

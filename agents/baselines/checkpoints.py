@@ -35,7 +35,7 @@ def load_policy(
 
     Raises:
         FileNotFoundError: if either file is missing.
-        CheckpointError: if they are damaged, foreign, or do not belong together.
+        CheckpointError: if they are damaged, foreign, or do not belong together, or a weight is not finite.
     """
     weights, description = _files(WEIGHTS / path if str(path) in available() else path)
     info = read_info(description)
@@ -63,13 +63,16 @@ def save_policy(
 ) -> None:
     """Write PATH.safetensors and PATH.json, each to a temporary file first, so that neither is ever half written.
 
-    A kill between the two leaves a pair that `load_policy` refuses, since the JSON holds the weights' hash.
+    A kill at any moment leaves the old policy or the new one, as of `save_model`.
 
     Args:
         policy: its weights are written in float32 from any device.
         path: with or without a suffix.
         architecture, config: what `load_policy` needs to build it again.
         **info: what else the JSON should say, such as metrics.
+
+    Raises:
+        ValueError: if a weight is not finite.
     """
     state = {name: value for name, value in policy.state_dict().items() if not name.startswith(_SHARED)}
     write_pair(path, state, architecture, config, **info)

@@ -169,7 +169,7 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
         """
         if not self.action_space.contains(action):
             raise ValueError(f"action must be an integer from 0 to {N_ACTIONS - 1}, got {action!r}")
-        before, self.location = self.location, int(self.room.targets[self.location, action])
+        before, self.location = self.location, int(self.room.targets[self.location, int(action)])
         first_visit = not self._visited[self.location]
         self._visited[self.location] = True
         info = self._info(blocked=self.location == before)
@@ -263,14 +263,17 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
         """Go back to what `get_state` returned, here or in another environment with the same arguments.
 
         Raises:
-            ValueError: if the state is of another task or its room does not fit this environment.
+            ValueError: if the state is of another task, its room does not fit this environment, or its locations
+                do not fit the room; nothing changes then.
         """
         if (state["goal"] is None) != (self.task == "explore"):
             raise ValueError(f"the task is {self.task!r}, but the state's goal is {state['goal']!r}")
-        self._room = self._given_room(Room.from_dict(state["room"]))
-        self.location, self.goal = state["location"], state["goal"]
-        self._visited = np.isin(np.arange(self.room.n_locations), state["visited"])
+        room = self._given_room(Room.from_dict(state["room"]))
+        location = room.require_free(state["location"])
+        goal = None if state["goal"] is None else room.require_free(state["goal"], "goal")
+        visited = as_mask(state["visited"], room.n_locations, "visited")
         self.np_random.bit_generator.state = state["rng"]
+        self._room, self.location, self.goal, self._visited = room, location, goal, visited
         self._measure()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -335,6 +338,18 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
         if self.goal is not None:
             info["shortest_path_length"] = self.shortest_path_length
         return info
+
+
+def as_mask(indices: Any, n: int, name: str) -> np.ndarray:
+    """(n,) bool, True at these indices.
+
+    Raises:
+        ValueError: naming `name`, if they are no integers from 0 to n - 1.
+    """
+    array = np.asarray(indices)
+    if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= n)):
+        raise ValueError(f"{name} must be integers from 0 to {n - 1}, got {indices!r}")
+    return np.isin(np.arange(n), array)
 
 
 def _starts(room: Room) -> np.ndarray:

@@ -20,7 +20,7 @@ from minigrid.utils.rendering import fill_coords, point_in_triangle, rotate_fn
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
-from eswm_gym.envs.hex_room import STEP_PENALTY, TASKS
+from eswm_gym.envs.hex_room import STEP_PENALTY, TASKS, as_mask
 from eswm_gym.rooms.grid import (
     CLASSES,
     EMPTY,
@@ -331,18 +331,21 @@ class MiniGridRoomEnv(MiniGridEnv):
         """Go back to what `get_state` returned, here or in another environment with the same arguments.
 
         Raises:
-            ValueError: if the state is of another task or its grid is no room of this kind.
+            ValueError: if the state is of another task, its grid is no room of this kind, or the rest does not fit the
+                grid; nothing changes then.
         """
         if (state["goal"] is None) != (self.task == "explore"):
             raise ValueError(f"the task is {self.task!r}, but the state's goal is {state['goal']!r}")
         grid = _as_grid(state["grid"])
-        self._next = grid, _as_pose(grid, state["pose"], "pose")
-        if state["goal"] is not None:
-            self.goal = _as_pose(grid, state["goal"], "goal")
-        self._gen_grid(SIZE, SIZE)
-        self.step_count = state["step_count"]
-        self._seen = np.isin(np.arange(SIZE * SIZE), state["seen"])
+        pose = _as_pose(grid, state["pose"], "pose")
+        goal = None if state["goal"] is None else _as_pose(grid, state["goal"], "goal")
+        seen = as_mask(state["seen"], SIZE * SIZE, "seen")
+        (steps,) = _as_integers([state["step_count"]], 1, "step_count")
+        if steps < 0:
+            raise ValueError(f"step_count must not be negative, got {steps}")
         self.np_random.bit_generator.state = state["rng"]
+        self._next, self.goal, self._seen, self.step_count = (grid, pose), goal, seen, steps
+        self._gen_grid(SIZE, SIZE)
         self._measure()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -393,7 +396,8 @@ class MiniGridRoomEnv(MiniGridEnv):
         """Find what each pose sees, and its distance to the goal or, where there is none, to the agent."""
         room = GridRooms.of(self.grid_classes[None])
         targets = room.targets[0]
-        came_from = csr_array((np.ones(targets.size), (targets.ravel(), np.arange(len(targets)).repeat(N_ACTIONS))))
+        begin = np.arange(len(targets), dtype=np.int32).repeat(N_ACTIONS)  # scipy before 1.15 takes no int64
+        came_from = csr_array((np.ones(targets.size), (targets.ravel().astype(np.int32), begin)))
         end = pose_index(SIZE, *(self.pose if self.goal is None else self.goal))
         distances = shortest_path(came_from, unweighted=True, indices=end)
         self._distances = np.where(np.isfinite(distances), distances, -1).astype(np.int64)

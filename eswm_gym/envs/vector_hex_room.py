@@ -252,7 +252,7 @@ class HexRoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray])
 
     def _checked(self, actions: Any) -> np.ndarray:
         actions = np.asarray(actions)
-        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
+        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "biu":
             raise ValueError(
                 f"actions must be {self.num_envs} integers, got {actions.dtype} of shape {actions.shape}: {actions!r}"
             )
@@ -260,7 +260,7 @@ class HexRoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray])
         if wrong.size:
             i = wrong[0]
             raise ValueError(f"actions must be from 0 to {N_ACTIONS - 1}, got {actions[i]} in room {i}")
-        return actions
+        return actions.astype(np.int64, copy=False)
 
     def _mask(self, rows: np.ndarray) -> np.ndarray:
         """(n,) bool, True for some rooms."""

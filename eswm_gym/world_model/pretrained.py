@@ -71,7 +71,14 @@ def read_info(path: str | Path) -> dict[str, Any]:
         FileNotFoundError: if it is missing.
         CheckpointError: if it is damaged.
     """
-    return _read_json(_files(path)[1])
+    return _read_json(_unfinished(path) or _files(path)[1])
+
+
+def write_info(path: str | Path, info: dict[str, Any]) -> None:
+    """Replace the JSON beside saved weights, with a hash of its own."""
+    description = _files(path)[1]
+    _write_json(_temporary(description), info)
+    _temporary(description).replace(description)
 
 
 def load_model(path: str | Path, device: str = "cpu") -> ESWM:
@@ -79,10 +86,10 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
 
     Raises:
         FileNotFoundError: if either file is missing.
-        CheckpointError: if they are damaged, foreign, or do not belong together.
+        CheckpointError: if they are damaged, foreign, or do not belong together, or a weight is not finite.
     """
     weights, description = _files(path)
-    info = _read_json(description)
+    info = read_info(path)
     if not weights.exists():
         raise FileNotFoundError(f"no weights at {weights}")
     try:
@@ -103,12 +110,16 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
 def save_model(model: ESWM, path: str | Path, **info: Any) -> None:
     """Write PATH.safetensors and PATH.json, each to a temporary file first, so that neither is ever half written.
 
-    A kill between the two leaves a pair that `load_model` refuses, since the JSON holds the weights' hash.
+    A kill at any moment leaves the old model or the new one: the JSON holds the weights' hash, and between the two
+    renames the temporary JSON is the one that `load_model` reads.
 
     Args:
         model: compiled or not; its parameters are written in float32 from any device.
         path: with or without a suffix.
         **info: what else the JSON should say, such as metrics.
+
+    Raises:
+        ValueError: if a weight is not finite, as after training that diverged.
     """
     model = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
     architecture = next(name for name, (kind, _) in ARCHITECTURES.items() if type(model) is kind)
@@ -120,15 +131,30 @@ def read_weights(weights: Path, sha256: str) -> dict[str, Tensor]:
     """The tensors of a file with this hash.
 
     Raises:
-        CheckpointError: if it is another file, or damaged.
+        CheckpointError: if it is another file, damaged, or holds what is not finite.
     """
     found = _sha256(weights)
     if found != sha256:
         raise CheckpointError(f"{weights} has sha256 {found}, its JSON says {sha256}: damaged or replaced")
     try:
-        return load_file(weights)
+        tensors = load_file(weights)
+        require_finite(tensors)
     except SafetensorError as error:
         raise CheckpointError(f"{weights} does not fit its JSON: {error}") from error
+    except ValueError as error:
+        raise CheckpointError(f"{weights}: {error}") from error
+    return tensors
+
+
+def require_finite(tensors: Mapping[str, Tensor]) -> None:
+    """Refuse weights that are nan or infinite.
+
+    Raises:
+        ValueError: naming the first of them.
+    """
+    for name, value in tensors.items():
+        if not value.isfinite().all():
+            raise ValueError(f"{name} has weights that are not finite, as after training that diverged")
 
 
 def write_pair(
@@ -136,13 +162,16 @@ def write_pair(
 ) -> None:
     """Write tensors, in float32 from any device, and the JSON that describes them, as `save_model` says."""
     weights, description = _files(path)
+    written = {name: value.detach().cpu().float().contiguous() for name, value in tensors.items()}
+    require_finite(written)
     weights.parent.mkdir(parents=True, exist_ok=True)
-    temporary, temporary_json = weights.with_suffix(".safetensors.tmp"), description.with_suffix(".json.tmp")
-    save_file({name: value.detach().cpu().float().contiguous() for name, value in tensors.items()}, temporary)
-    described = {"architecture": architecture, "config": config, "sha256": _sha256(temporary), **info}
-    temporary_json.write_text(json.dumps(described, indent=2) + "\n")
-    temporary.replace(weights)
-    temporary_json.replace(description)
+    if unfinished := _unfinished(path):  # what an earlier call was killed in, before its JSON is written over
+        unfinished.replace(description)
+    save_file(written, _temporary(weights))
+    described = {"architecture": architecture, "config": config, "sha256": _sha256(_temporary(weights)), **info}
+    _write_json(_temporary(description), described)
+    _temporary(weights).replace(weights)
+    _temporary(description).replace(description)
 
 
 def _files(path: str | Path) -> tuple[Path, Path]:
@@ -152,17 +181,45 @@ def _files(path: str | Path) -> tuple[Path, Path]:
     return path.with_name(f"{name}.safetensors"), path.with_name(f"{name}.json")
 
 
+def _temporary(file: Path) -> Path:
+    return file.with_name(f"{file.name}.tmp")
+
+
+def _unfinished(path: str | Path) -> Path | None:
+    """The temporary JSON, if it is the one of these weights: a kill came before it was renamed."""
+    weights, description = _files(path)
+    try:
+        temporary = _temporary(description)
+        return temporary if _read_json(temporary).get("sha256") == _sha256(weights) else None
+    except (FileNotFoundError, CheckpointError):
+        return None
+
+
 def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def _checksum(info: dict[str, Any]) -> str:
+    """The hash of what a JSON says, however it is laid out."""
+    return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
+
+
+def _write_json(path: Path, info: dict[str, Any]) -> None:
+    info = json.loads(json.dumps(info))  # tuples are lists now, as they will be when it is read
+    path.write_text(json.dumps({**info, "checksum": _checksum(info)}, indent=2) + "\n")
+
+
 def _read_json(path: Path) -> dict[str, Any]:
+    """What a JSON says besides its checksum, which one written by hand may lack."""
     if not path.exists():
         raise FileNotFoundError(f"no model description at {path}")
     try:
         info = json.loads(path.read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not JSON: {error}") from error
     if not isinstance(info, dict):
         raise CheckpointError(f"{path} does not describe a model")
+    checksum = info.pop("checksum", None)
+    if checksum not in (None, _checksum(info)):
+        raise CheckpointError(f"{path} is damaged: its content does not have the checksum that it says")
     return info

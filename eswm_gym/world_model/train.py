@@ -12,6 +12,8 @@ import os
 import signal
 import sys
 import time
+import zipfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,14 @@ from eswm_gym.world_model.data import ProblemStream
 from eswm_gym.world_model.eswm import ESWM
 from eswm_gym.world_model.evaluate import evaluate
 from eswm_gym.world_model.presets import PRESETS, Preset
-from eswm_gym.world_model.pretrained import build_model, load_model, read_info, save_model
+from eswm_gym.world_model.pretrained import (
+    CheckpointError,
+    build_model,
+    load_model,
+    read_info,
+    require_finite,
+    save_model,
+)
 
 WARM_UP_STEPS = 50
 FINAL_LR = 0.02  # share of the peak
@@ -112,17 +121,22 @@ class Run:
 
         Raises:
             FileNotFoundError: if there is none.
+            CheckpointError: if it is damaged or foreign.
             ValueError: if it is of another preset or seed.
         """
-        state = torch.load(self.checkpoint, map_location="cpu", weights_only=True)
+        state = _read_checkpoint(self.checkpoint)
         if (state["name"], state["seed"]) != (self.name, self.seed):
             raise ValueError(
                 f"{self.checkpoint} is of preset {state['name']!r} with seed {state['seed']}, "
                 f"not {self.name!r} with seed {self.seed}"
             )
-        self.model.load_state_dict(state["model"])
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
+        try:  # on a model to throw away: loading that fails half-way has changed what it loads into
+            with torch.random.fork_rng(devices=[]):
+                trial = build_model(self.preset.model)
+            _load(state, trial, make_optimizers(trial, self.preset.lr))
+        except Exception as error:
+            raise CheckpointError(f"{self.checkpoint} does not fit preset {self.name!r}: {error!r}") from error
+        _load(state, self.model, self.optimizers)
         self.step, self.seconds, self.origin = state["step"], state["seconds"], state["origin"]
 
     def start_from(self, path: Path) -> None:
@@ -223,8 +237,13 @@ class Run:
         return {setting: evaluate(self.model, rooms, n_rooms) for setting, rooms in self.preset.settings.items()}
 
     def finish(self, n_rooms: int) -> None:
-        """Evaluate on held-out rooms and write the model."""
+        """Evaluate on held-out rooms and write the model.
+
+        Raises:
+            ValueError: if training has diverged: a weight is not finite.
+        """
         if self.fabric.is_global_zero:
+            require_finite(self.model.state_dict())
             metrics = self._evaluate(n_rooms)
             training = {
                 "preset": self.name,
@@ -240,6 +259,28 @@ class Run:
                     if not key.startswith("n/"):
                         print(f"{setting:16} {key:28} {value:.4f}")
             print(f"saved {self.out / self.name}.safetensors")
+
+
+def _read_checkpoint(path: Path) -> dict[str, Any]:
+    """What `Run.save` wrote, whole and undamaged."""
+    try:
+        with zipfile.ZipFile(path) as archive:  # torch.load does not look at the checksums
+            if (damaged := archive.testzip()) is not None:
+                raise zipfile.BadZipFile(f"{damaged} does not have its checksum")
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        if missing := {"name", "seed", "step", "seconds", "origin", "model", "optimizers"} - set(state):
+            raise KeyError(*sorted(missing))
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # of zipfile, torch and pickle, there is hardly one that damage cannot raise
+        raise CheckpointError(f"{path} is no checkpoint, or a damaged one: {error!r}") from error
+    return state
+
+
+def _load(state: dict[str, Any], model: ESWM, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+    model.load_state_dict(state["model"])
+    for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
+        optimizer.load_state_dict(saved)
 
 
 def _leave_ctrl_c_alone(worker: int) -> None:

@@ -1,9 +1,17 @@
 """Wrappers that hand agents what they need through the observation, or change what an episode is."""
 
+from eswm_gym.wrappers.action_mask_observation import ActionMaskObservation
 from eswm_gym.wrappers.episodic_memory import EpisodicMemory
 from eswm_gym.wrappers.fixed_room import FixedRoom
 from eswm_gym.wrappers.history import History
 from eswm_gym.wrappers.many_goals import ManyGoals
 from eswm_gym.wrappers.memory_bank_observation import MemoryBankObservation
 
-__all__ = ["EpisodicMemory", "FixedRoom", "History", "ManyGoals", "MemoryBankObservation"]
+__all__ = [
+    "ActionMaskObservation",
+    "EpisodicMemory",
+    "FixedRoom",
+    "History",
+    "ManyGoals",
+    "MemoryBankObservation",
+]

@@ -1,6 +1,5 @@
 """Distances in the latent space against distances worked out on known points."""
 
-import json
 import shutil
 
 import networkx as nx
@@ -11,7 +10,7 @@ from eswm_gym.agents import ESWMAgent, LatentMap, MemoryBank, latent_maps
 from eswm_gym.agents.latent_radius import greedy_success, main
 from eswm_gym.rooms import Room, RoomConfig
 from eswm_gym.world_model import available, load_model, load_pretrained
-from eswm_gym.world_model.pretrained import WEIGHTS
+from eswm_gym.world_model.pretrained import WEIGHTS, read_info, write_info
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +90,9 @@ def test_the_radius_is_stored_with_the_weights(tmp_path, capsys):
     assert "random-wall" in available()
     for suffix in (".safetensors", ".json"):
         shutil.copy(WEIGHTS / f"random-wall{suffix}", tmp_path / f"mine{suffix}")
-    info = json.loads((tmp_path / "mine.json").read_text())
+    info = read_info(tmp_path / "mine")
     del info["latent_radius"]
-    (tmp_path / "mine.json").write_text(json.dumps(info))
+    write_info(tmp_path / "mine", info)
     model = load_model(tmp_path / "mine")
     assert model.latent_radius is None
     agent = ESWMAgent(model)

@@ -224,6 +224,15 @@ def test_wrong_actions(actions, message):
         env.step(np.array(actions))
 
 
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.uint64, np.int32])
+def test_actions_of_other_types(dtype):
+    one, two = (both("ESWM-RandomWall19-v0", 3)[1] for _ in range(2))
+    for env in (one, two):
+        env.reset(seed=0)
+    actions = np.array([0, 1, 1])
+    assert np.array_equal(one.step(actions.astype(dtype))[0]["state"], two.step(actions)[0]["state"])
+
+
 def test_nothing_before_reset():
     _, env = both("ESWM-RandomWall19-v0", 3, render_mode="ansi")
     calls = (

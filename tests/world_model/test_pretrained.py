@@ -47,6 +47,7 @@ def describe(weights, **changes) -> None:
     """Rewrite the JSON beside the weights so that their sha256 is right again; None takes an entry out."""
     path = weights.with_suffix(".json")
     info = json.loads(path.read_text())
+    info.pop("checksum", None)
     info |= {"sha256": hashlib.sha256(weights.read_bytes()).hexdigest(), **changes}
     path.write_text(json.dumps({key: value for key, value in info.items() if value is not None}))
 
@@ -219,6 +220,34 @@ def test_a_description_that_does_not_describe_a_model(saved, changes, named):
     with pytest.raises(CheckpointError) as caught:
         load_model(saved)
     assert str(saved.with_suffix(".json")) in str(caught.value) and named in str(caught.value)
+
+
+def test_a_description_has_a_hash_of_its_own_which_one_written_by_hand_may_lack(saved):
+    file = saved.with_suffix(".json")
+    written = file.read_text()
+    file.write_text(written.replace("0.5", "0.6"))
+    with pytest.raises(CheckpointError, match=f"{file} is damaged"):
+        load_model(saved)
+    described = json.loads(written)
+    del described["checksum"]
+    file.write_text(json.dumps(described))
+    assert load_model(saved).config == CONFIG and pretrained.read_info(saved) == described
+    pretrained.write_info(saved, described | {"latent_radius": 2.0})
+    assert load_model(saved).latent_radius == 2.0 and "checksum" in file.read_text()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_neither_saved_nor_loaded(saved, value):
+    model = fresh(seed=1)
+    with torch.no_grad():
+        model.action_head.weight[0, 0] = value
+    with pytest.raises(ValueError, match="action_head.weight has weights that are not finite"):
+        save_model(model, saved)
+    assert torch.equal(load_model(saved).action_head.weight, fresh().action_head.weight)
+    save_file({key: weight.contiguous() for key, weight in model.state_dict().items()}, saved)
+    describe(saved)
+    with pytest.raises(CheckpointError, match=f"{saved}: action_head.weight"):
+        load_model(saved)
 
 
 def test_errors_are_value_errors():

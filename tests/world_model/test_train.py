@@ -175,6 +175,15 @@ def test_resuming_something_else_is_refused(tmp_path):
         run_in(tmp_path, name="random-wall").resume()
 
 
+def test_a_model_that_diverged_is_not_written(tmp_path):
+    run = run_in(tmp_path)
+    with torch.no_grad():
+        next(run.model.parameters()).fill_(float("nan"))
+    with pytest.raises(ValueError, match="not finite, as after training that diverged"):
+        run.finish(n_rooms=1)
+    assert not (tmp_path / "tiny.safetensors").exists()
+
+
 def test_learning_rate_schedule():
     assert lr_scale(0, 0.0, 0.5) == pytest.approx(1 / 50)
     assert lr_scale(49, 0.2, 0.5) == lr_scale(1000, 0.5, 0.5) == 1

@@ -23,7 +23,7 @@ from eswm_gym.world_model import (
 )
 from eswm_gym.world_model.codecs import EgocentricCodec
 from eswm_gym.world_model.grid_data import to_problems
-from eswm_gym.world_model.pretrained import build_model
+from eswm_gym.world_model.pretrained import build_model, read_info, write_info
 
 CONFIGS = [ViewTransformerConfig(dim=32, layers=2, heads=2, cell_dim=4, registration=r) for r in (True, False)]
 every_config = pytest.mark.parametrize("config", CONFIGS, ids=["registration", "plain"])
@@ -278,10 +278,11 @@ def test_save_and_load(config, tmp_path):
 def test_a_file_of_the_other_variant_is_refused(tmp_path):
     save_model(scrambled(CONFIGS[0]), tmp_path / "model")
     description = tmp_path / "model.json"
-    description.write_text(description.read_text().replace('"registration": true', '"registration": false'))
+    info = read_info(description)
+    write_info(description, info | {"config": info["config"] | {"registration": False}})
     with pytest.raises(CheckpointError, match="does not fit its JSON"):
         load_model(description)
-    description.write_text(description.read_text().replace('"heads": 2', '"heads": 3'))
+    write_info(description, info | {"config": info["config"] | {"heads": 3}})
     with pytest.raises(CheckpointError, match="does not describe a model"):
         load_model(description)
 

@@ -36,6 +36,7 @@ def describe(weights, **changes) -> None:
     """Rewrite the JSON beside the weights so that their sha256 is right again; None takes an entry out."""
     path = weights.with_suffix(".json")
     info = json.loads(path.read_text())
+    info.pop("checksum", None)
     info |= {"sha256": hashlib.sha256(weights.read_bytes()).hexdigest(), **changes}
     path.write_text(json.dumps({key: value for key, value in info.items() if value is not None}))
 
