@@ -65,7 +65,8 @@ class Activations:
         """(depth, n_places, dim) float32, mean vector of each place, nan where there is none."""
         count = np.bincount(self.place, minlength=n_places).astype(np.float32)
         total = np.zeros((len(self.vectors), n_places, self.vectors.shape[2]), np.float32)
-        np.add.at(total, (slice(None), self.place), self.vectors)
+        for layer, vectors in zip(total, self.vectors, strict=True):
+            np.add.at(layer, self.place, vectors)
         return total / np.where(count > 0, count, np.nan)[:, None]
 
 
@@ -83,13 +84,13 @@ def queries_of(banks: BankBatch | GridBanks, task: Task) -> PlaceQueries:
     """
     if task not in TASKS:
         raise ValueError(f"task must be one of {TASKS}, got {task!r}")
-    rooms = banks.rooms
     if isinstance(banks, GridBanks):
-        moves, targets = np.repeat(rooms.free[..., None], rooms.targets.shape[2], 2), rooms.targets  # type: ignore
+        targets = banks.rooms.targets
+        moves = np.repeat(banks.rooms.free[..., None], targets.shape[2], 2)
     else:
         moves, targets = observed_moves(banks.rooms) & banks.rooms.lattice.on_lattice, banks.rooms.targets()
     start, action = _packed(moves)
-    room = np.arange(len(rooms))[:, None]
+    room = np.arange(len(targets))[:, None]
     end = targets[room, start, action]
     if isinstance(banks, GridBanks):
         query = rows_of(banks.rooms, np.maximum(start, 0), action)
@@ -142,12 +143,6 @@ def place_means(
         count = belongs.sum(2, keepdim=True)
         found.append((belongs @ x / torch.where(count > 0, count, torch.nan)).cpu().numpy())
     return np.concatenate(found, 1)
-
-
-def n_layers(model: ESWM, queries: PlaceQueries) -> int:
-    """How many layers `activations` gives."""
-    one = PlaceQueries(queries.memories[:1], queries.query[:1, :1], queries.place[:1, :1], queries.n_places)
-    return len(activations(model, one).vectors)
 
 
 def untrained(config: ModelConfig, seed: int = 0) -> ESWM:

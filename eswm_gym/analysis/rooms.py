@@ -1,0 +1,132 @@
+"""Rooms and banks to look at: the paper's kinds of rooms, several banks of a room, and clusters of memories that no
+memory connects (paper: figures of latent maps, "Disjoint Memory Cluster" in "Additional Analyses")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from eswm_gym.rooms import BankBatch, HexLattice, RoomBatch, hex_lattice, random_regions, spanning_banks
+
+KINDS = ("no-wall", "straight-wall", "two-walls", "clump", "partly-observed")
+CUES = ("none", "wall", "one-obstacle-each", "shape")
+Cue = Literal["none", "wall", "one-obstacle-each", "shape"]
+
+
+def several_banks(rng: np.random.Generator, rooms: RoomBatch, n: int) -> BankBatch:
+    """n minimal spanning banks of each of B rooms: (n B) banks, those of a room side by side."""
+    return spanning_banks(rng, take(rooms, np.repeat(np.arange(len(rooms)), n)))
+
+
+def take(rooms: RoomBatch, which: np.ndarray) -> RoomBatch:
+    """Some of the rooms, by index."""
+    return replace(rooms, states=rooms.states[which], walls=rooms.walls[which], observed=rooms.observed[which])
+
+
+def path_lengths(rooms: RoomBatch, room: int) -> np.ndarray:
+    """(L, L) int, steps between the locations of one room; -1 for walls and what cannot be reached."""
+    n_locations = rooms.lattice.n_locations
+    distance = take(rooms, np.full(n_locations, room)).distances_from(np.arange(n_locations))
+    distance[rooms.walls[room]] = -1
+    return distance
+
+
+def room_of_kind(rng: np.random.Generator, kind: str, radius: int = 3) -> RoomBatch:
+    """One room as in the paper's figures, with states in random order.
+
+    Args:
+        rng: orders the states, and draws the region of a room that is partly observed.
+        kind: one of `KINDS`. Two walls and a clump of obstacles are outside what models are trained on.
+        radius: 2 or 3.
+
+    Raises:
+        ValueError: if there is no such kind.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
+    lattice = hex_lattice(radius)
+    n = radius - 1
+    cells: list[tuple[int, int]] = []
+    if kind in ("straight-wall", "partly-observed"):
+        cells = [(q, 0) for q in range(-n, n + 1)][: 2 * radius - 2]
+    elif kind == "two-walls":
+        cells = [(q, -n) for q in range(-1, radius)] + [(q, n) for q in range(-radius, 1)]
+    elif kind == "clump":
+        cells = [(0, 0), (1, 0), (0, 1), (1, -1)]
+    walls = _mask(lattice, cells)
+    observed = np.ones_like(walls)
+    if kind == "partly-observed":
+        observed = ~random_regions(rng, np.array([lattice.n_locations // 4]), lattice)[0]
+    return RoomBatch(lattice, rng.permutation(lattice.n_locations)[None], walls[None], observed[None])
+
+
+def clusters(rng: np.random.Generator, n: int, cue: Cue) -> tuple[RoomBatch, np.ndarray, np.ndarray]:
+    """Two clusters of observed locations that lie side by side, while no memory leads from one to the other.
+
+    Args:
+        rng: orders the states and turns and mirrors each room.
+        n: how many rooms of radius 3.
+        cue: what tells how they lie: "none", two lozenges of 2 x 2 in the open; "wall", both observe two obstacles of
+            one straight wall beside them; "one-obstacle-each", of the same wall one each; "shape", the clusters are
+            the northern three and the southern four rows of the room, so that only one alignment gives a hexagon.
+
+    Returns:
+        The rooms, (n, L) int clusters: 0, 1, -1 for what neither observes, and (n, L) bool which are obstacles.
+
+    Raises:
+        ValueError: if there is no such cue.
+    """
+    if cue not in CUES:
+        raise ValueError(f"cue must be one of {CUES}, got {cue!r}")
+    lattice = hex_lattice(3)
+    cluster = np.full(lattice.n_locations, -1)
+    walls = np.zeros(lattice.n_locations, bool)
+    if cue == "shape":
+        cluster[:] = lattice.axial[:, 1] >= 0
+    else:
+        cluster[_mask(lattice, [(q, r) for q in (0, 1) for r in (-2, -1)])] = 0
+        cluster[_mask(lattice, [(q, r) for q in (0, 1) for r in (0, 1)])] = 1
+        if cue != "none":
+            walls = _mask(lattice, [(-1, r) for r in range(-2, 2)])
+            seen = {"wall": ((-2, -1), (0, 1)), "one-obstacle-each": ((-2,), (1,))}[cue]
+            for i, rows in enumerate(seen):
+                cluster[_mask(lattice, [(-1, r) for r in rows])] = i
+    moved = _symmetries(lattice)[rng.integers(12, size=n)]
+    states = rng.permuted(np.tile(np.arange(lattice.n_locations), (n, 1)), axis=1)
+    return RoomBatch(lattice, states, walls[moved], cluster[moved] >= 0), cluster[moved], walls[moved]
+
+
+def cluster_banks(rng: np.random.Generator, rooms: RoomBatch, cluster: np.ndarray) -> BankBatch:
+    """Minimal spanning banks of each cluster by itself, put together.
+
+    Args:
+        rng: source of randomness.
+        rooms: B rooms.
+        cluster: (B, L) int, -1 for what no bank observes.
+    """
+    parts = [spanning_banks(rng, replace(rooms, observed=cluster == i)) for i in range(cluster.max() + 1)]
+    source, action = (np.concatenate([getattr(p, name) for p in parts], 1) for name in ("source", "action"))
+    order = (rng.random(source.shape) + 2 * (source < 0)).argsort(1)
+    source, action = np.take_along_axis(source, order, 1), np.take_along_axis(action, order, 1)
+    return BankBatch(replace(rooms, observed=cluster >= 0), source, action)
+
+
+def _mask(lattice: HexLattice, cells: Iterable[tuple[int, int]]) -> np.ndarray:
+    """(L,) bool of axial coordinates."""
+    wanted = set(cells)
+    return np.array([tuple(cell) in wanted for cell in lattice.axial.tolist()])
+
+
+def _symmetries(lattice: HexLattice) -> np.ndarray:
+    """(12, L) int, the location that takes the place of each one under six turns, mirrored or not."""
+    index = {tuple(cell): i for i, cell in enumerate(lattice.axial.tolist())}
+    found = []
+    for mirrored in (False, True):
+        cells = lattice.axial[:, ::-1] if mirrored else lattice.axial
+        for _ in range(6):
+            cells = np.stack([-cells[:, 1], cells.sum(1)], 1)  # by 60 degrees
+            found.append([index[tuple(cell)] for cell in cells.tolist()])
+    return np.array(found)
