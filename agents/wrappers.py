@@ -20,7 +20,7 @@ class UncertaintyBonus(gym.Wrapper, gym.utils.RecordConstructorArgs):
     is "I don't know". Moves that the memory bank holds, or that `info["action_mask"]` rules out, have none. The bank
     begins with `info["memory_bank"]`, or empty, in each episode and grows with what happens.
 
-    `info["intrinsic_reward"]`, a float, is what `step` added.
+    `info["intrinsic_reward"]`, a float, is what `step` added. In processes of their own, see `PlannedAction`.
 
     Args:
         env: an environment of this package, wrapped or not.
@@ -68,7 +68,8 @@ class PlannedAction(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     An ESWMAgent follows its plan to `goal`, or explores. It sees observations and infos as in a loop of its own, and
     learns from the moves that are taken, whether or not they are the planned ones. Policies of stable-baselines3 read
-    `Discrete` one-hot. After a terminal step there is nothing to plan, and `planned_action` is 0.
+    `Discrete` one-hot. After a terminal step there is nothing to plan, and `planned_action` is 0. Where environments run
+    in processes of their own, start them with `context="spawn"`: a fork can hang on PyTorch's threads.
 
     Args:
         env: an environment of this package, wrapped or not.

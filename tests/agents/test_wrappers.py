@@ -190,7 +190,10 @@ def both(env):
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_vectorised(mode):
-    envs = gym.make_vec("eswm_gym:ESWM-RandomWall19-v0", 2, mode, wrappers=[both])
+    # Not `both`: a spawned process cannot import this file.
+    wrap = [lambda env: UncertaintyBonus(PlannedAction(env, "random-wall"), "random-wall")]
+    how = {"context": "spawn"} if mode == "async" else {}
+    envs = gym.make_vec("eswm_gym:ESWM-RandomWall19-v0", 2, mode, wrappers=wrap, vector_kwargs=how)
     try:
         assert isinstance(envs.single_observation_space["planned_action"], gym.spaces.Discrete)
         obs, _ = envs.reset(seed=0)
