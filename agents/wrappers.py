@@ -68,8 +68,8 @@ class PlannedAction(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     An ESWMAgent follows its plan to `goal`, or explores. It sees observations and infos as in a loop of its own, and
     learns from the moves that are taken, whether or not they are the planned ones. Policies of stable-baselines3 read
-    `Discrete` one-hot. After a terminal step there is nothing to plan, and `planned_action` is 0. Where environments run
-    in processes of their own, start them with `context="spawn"`: a fork can hang on PyTorch's threads.
+    `Discrete` one-hot. After a terminal step there is nothing to plan, and `planned_action` is 0. Where environments
+    run in processes of their own, start these with `context="spawn"`: a fork can hang on PyTorch's threads.
 
     Args:
         env: an environment of this package, wrapped or not.
