@@ -22,12 +22,19 @@ def cards() -> dict[str, Path]:
     return {f"models/{card.stem}.md": card for folder in CARDS for card in sorted(folder.glob("*.md"))}
 
 
-def on_config(config: Any) -> Any:
-    """Lay the package out as it is installed, where agents/ is eswm_gym.agents, and list the model cards."""
+def on_startup(**_: Any) -> None:
+    """Lay the package out as it is installed, where agents/ is eswm_gym.agents.
+
+    Before the configuration is read: mkdocstrings drops a search path that does not exist by then.
+    """
     shutil.rmtree(PACKAGE, ignore_errors=True)
     python_only = shutil.ignore_patterns("weights", "__pycache__")
     shutil.copytree(ROOT / "eswm_gym", PACKAGE / "eswm_gym", ignore=python_only)
     shutil.copytree(ROOT / "agents", PACKAGE / "eswm_gym/agents", ignore=python_only)
+
+
+def on_config(config: Any) -> Any:
+    """List the model cards in the menu."""
     for entry in config.nav:
         if "Model cards" in entry:
             entry["Model cards"] = [{Path(page).stem: page} for page in cards()]

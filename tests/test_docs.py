@@ -92,7 +92,6 @@ def test_make_targets():
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs the extra docs")
-@pytest.mark.slow  # `make docs` does the same
 def test_site_builds_without_warnings(tmp_path):
     """Broken links, missing anchors, pages that no menu lists and names that the API does not have are errors."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path / "site"]
