@@ -37,7 +37,6 @@ from eswm_gym.rooms.grid import (
     generate_grids,
     pose_index,
     poses,
-    views_of,
 )
 from eswm_gym.rooms.grid.layouts import is_connected
 
@@ -195,9 +194,7 @@ class MiniGridRoomEnv(MiniGridEnv):
         start, self.goal = self._draw_ends(grid, options.get("start"), options.get("goal"))
         self._next = grid, start
         obs, _ = super().reset()
-        self._seen = np.zeros(SIZE * SIZE, bool)
-        self._measure()
-        self._seen |= self._sight[self._index()]
+        self._seen = self._sight[self._index()].copy()
         info = self._info(blocked=False)
         if self.memory_bank == "cover":
             info["memory_bank"] = cover_bank(grid, self.np_random)
@@ -227,7 +224,7 @@ class MiniGridRoomEnv(MiniGridEnv):
     def gen_obs(self) -> dict[str, Any]:
         """Return the observation; MiniGrid's `reset` and `step` call it."""
         image = super().gen_obs()["image"]
-        views = {"state": _classes(image)} | ({} if self.goal is None else {"goal": self._goal_view()})
+        views = {"state": _classes(image)} | ({} if self.goal is None else {"goal": self._view_at_end.copy()})
         return {**views, "image": image}
 
     def render(self) -> Any:
@@ -346,7 +343,6 @@ class MiniGridRoomEnv(MiniGridEnv):
         self.np_random.bit_generator.state = state["rng"]
         self._next, self.goal, self._seen, self.step_count = (grid, pose), goal, seen, steps
         self._gen_grid(SIZE, SIZE)
-        self._measure()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "window": None, "clock": None}  # a window can be neither copied nor pickled
@@ -362,6 +358,7 @@ class MiniGridRoomEnv(MiniGridEnv):
         self.grid = Grid(width, height)
         for y, x in np.argwhere(classes != EMPTY).tolist():
             self.grid.set(x, y, Wall() if classes[y, x] == WALL else Floor(CLASSES[classes[y, x]]))
+        self._measure()
 
     def _draw_grid(self) -> np.ndarray:
         while True:  # in rooms that look the same all over there is no goal
@@ -393,7 +390,10 @@ class MiniGridRoomEnv(MiniGridEnv):
         return x, y, heading
 
     def _measure(self) -> None:
-        """Find what each pose sees, and its distance to the goal or, where there is none, to the agent."""
+        """Find what each pose sees, and its distance to the goal or, where there is none, to the agent.
+
+        Once for each change of the room: observations and infos of the steps between read it off.
+        """
         room = GridRooms.of(self.grid_classes[None])
         targets = room.targets[0]
         begin = np.arange(len(targets), dtype=np.int32).repeat(N_ACTIONS)  # scipy before 1.15 takes no int64
@@ -403,11 +403,7 @@ class MiniGridRoomEnv(MiniGridEnv):
         self._distances = np.where(np.isfinite(distances), distances, -1).astype(np.int64)
         self._sight = room.sight[0]
         self._seeable = self._sight[(self._distances >= 0) & room.free[0]].any(0)
-
-    def _goal_view(self) -> np.ndarray:
-        assert self.goal is not None
-        view = views_of(self.grid_classes[None], np.array([[pose_index(SIZE, *self.goal)]]))
-        return view.reshape(VIEW, VIEW).astype(np.uint8)
+        self._view_at_end = room.views[0, end].reshape(VIEW, VIEW).astype(np.uint8)
 
     def _index(self) -> int:
         return pose_index(SIZE, *self.pose)
