@@ -126,6 +126,17 @@ class ESWM(nn.Module, ABC):
                 "was trained for; keep fewer, as MemoryBank(capacity=...) does"
             )
 
+    def check_actions(self, action: Tensor) -> None:
+        """Refuse actions that there are not.
+
+        Raises:
+            ValueError: naming the first of them.
+        """
+        outside = (action < 0) | (action >= self.config.n_actions)
+        if outside.any():
+            wrong, last = int(action[outside][0]), self.config.n_actions - 1
+            raise ValueError(f"action {wrong} is outside the actions 0 ... {last}")
+
     def forward(self, memories: Tensor, query: Tensor) -> Prediction:
         return self.predict(self.encode(memories), query)
 
@@ -147,9 +158,6 @@ class ESWM(nn.Module, ABC):
         held = bank.memories[..., ::2]
         self.codec.check(held[held >= 0])
         self.codec.check(source)
-        outside = (action < 0) | (action >= self.config.n_actions)
-        if outside.any():
-            wrong, last = int(action[outside][0]), self.config.n_actions - 1
-            raise ValueError(f"action {wrong} is outside the actions 0 ... {last}")
+        self.check_actions(action)
         query = torch.stack([source, action, torch.full_like(source, MASKED)], dim=2)
         return self.predict(bank, query).end.float().softmax(-1)

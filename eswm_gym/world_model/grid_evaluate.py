@@ -50,7 +50,7 @@ def evaluate_views(
         masked = problems.masked.to(device)
         loss += len(problems.query) / n_rooms * prediction.loss(problems.target.to(device), masked).item()
         view = prediction.masked_view(masked).argmax(-1)
-        unknown = torch.where(masked == SOURCE, prediction.unknown[..., 0], prediction.unknown[..., 1]) > 0
+        unknown = prediction.masked_unknown(masked) > 0
         action = prediction.action.argmax(-1)
         answers.append(np.concatenate([t.cpu().numpy() for t in (view, action[..., None], unknown[..., None])], 2))
         problems_of.append((problems, queries))

@@ -36,7 +36,7 @@ N_KINDS = N_CLASSES - 1  # what a map cell can be: all but UNSEEN
 OWN = N_CLASSES  # class of the agent's own cell, of which a view shows no more than that it is floor
 BACK, STAY = 3, 4  # motions beside the three actions: a step back, none
 N_MOTIONS = 5
-INVERSE = torch.tensor([RIGHT, LEFT, BACK])  # of the actions
+INVERSE = torch.tensor([RIGHT, LEFT, BACK, FORWARD, STAY])  # of the motions
 ITERATIONS = 6
 NOWHERE = 8.0  # evidence below which a view is nowhere on the map, about the log of the number of poses
 CERTAIN = 0.9  # a memory is placed where it is with more than this probability
@@ -106,9 +106,10 @@ def _split(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return rows[..., :N_CELLS], rows[..., N_CELLS], rows[..., N_CELLS + 1 :]
 
 
-def _off_the_map(cells: Tensor, n_cells: int) -> Tensor:
-    """(P + 1, 25) the cells of each view, with a last row for the pose off the map."""
-    return F.pad(cells, (0, 0, 0, 1), value=n_cells)
+def _kinds_of_ends(memories: Tensor) -> Tensor:
+    """(B, N, 2, 25, 8) what source and end views of (B, N, 51) memories show; see `kinds_of`."""
+    source, _, end = _split(memories)
+    return torch.stack([kinds_of(source), kinds_of(end)], 2)
 
 
 class Registration(nn.Module):
@@ -148,8 +149,7 @@ class Registration(nn.Module):
         """(B, N) the pose of each memory's source on the map of its bank, P where that is not known.
 
         The map begins with the memory that shows most floor, so that it does not depend on the order of the bank but
-        between equals.
-        Only what surely is somewhere is put there; what then overlaps follows in the next iteration.
+        between equals. Only what surely is somewhere is put there; what then overlaps follows in the next iteration.
         """
         shape = self.geometry
         source, action, end = _split(memories)
@@ -157,7 +157,7 @@ class Registration(nn.Module):
         if not memories.shape[1]:
             return action
         room = torch.arange(len(memories), device=memories.device)
-        first = (kinds_of(source) + kinds_of(end))[..., WALL:].sum((2, 3)).argmax(1)
+        first = _kinds_of_ends(memories)[..., WALL:].sum((2, 3, 4)).argmax(1)
         pose = torch.full_like(action, shape.n_poses)
         pose[room, first] = shape.origin
         pose[~held] = shape.n_poses
@@ -179,16 +179,10 @@ class Registration(nn.Module):
         None where the transition or the memory cannot be placed.
         """
         both = torch.cat([memories, seen[:, None]], 1)
-        source, _, end = _split(both)
-        kinds = torch.stack([kinds_of(source), kinds_of(end)], 2)
-        n_cells = self.geometry.n_cells
-        cells = _off_the_map(self.geometry.cells.to(both.device), n_cells)[self._ends(both, self.place(both))]
-        cells, now = cells[:, :-1], cells[:, -1, 1]  # (B, N, 2, 25) and (B, 25)
-        kinds, kinds_now = kinds[:, :-1], kinds[:, -1, 1]
-        painted = kinds.new_zeros(len(both), n_cells + 1, N_KINDS)
-        painted.scatter_(1, now[..., None].expand(-1, -1, N_KINDS), kinds_now)
-        painted[:, -1] = 0
-        shown = painted.gather(1, cells.flatten(1)[..., None].expand(-1, -1, N_KINDS)).view(kinds.shape)
+        cells, kinds = self._cells(both, self.place(both)), _kinds_of_ends(both)
+        now = self._count(cells[:, -1, 1], kinds[:, -1, 1])
+        cells, kinds = cells[:, :-1], kinds[:, :-1]
+        shown = now.gather(1, cells.flatten(1)[..., None].expand(-1, -1, N_KINDS)).view(kinds.shape)
         return (shown.sum(-1) > 0) & (kinds.sum(-1) > 0) & ((shown * kinds).sum(-1) == 0)
 
     @torch.no_grad()
@@ -197,27 +191,34 @@ class Registration(nn.Module):
 
         As far as the two overlap: something that the view before does not show was in the way.
         """
-        fit = []
-        for m in (FORWARD, STAY):
-            expected = kinds_of(self.carry_over(before, torch.full_like(before[..., 0], m))).flatten(-2)
-            fit.append(self.match(after.reshape(-1, 1, N_CELLS), expected.reshape(-1, 1, N_CELLS * N_KINDS)))
-        return (fit[1] > fit[0]).view(before.shape[:-1])
+        return self.fit(before, after, STAY) > self.fit(before, after, FORWARD)
 
-    def _ends(self, memories: Tensor, pose: Tensor) -> Tensor:
-        """(B, N, 2) the poses of source and end, from those of the source."""
+    def fit(self, before: Tensor, after: Tensor, motion: int) -> Tensor:
+        """(...) how well one view (..., 25) fits another one that a motion led from, by what they share."""
+        expected = kinds_of(self.carry_over(before, torch.full_like(before[..., 0], motion)))
+        shape = (-1, 1, N_CELLS)
+        return self.match(after.reshape(shape), expected.reshape(-1, 1, N_CELLS * N_KINDS)).view(before.shape[:-1])
+
+    def _cells(self, memories: Tensor, pose: Tensor) -> Tensor:
+        """(B, N, 2, 25) the map cells of source and end views, from the poses (B, N) of the source."""
+        shape = self.geometry
         source, action, _ = _split(memories)
-        moved = F.pad(self.geometry.moved, (0, 1), value=self.geometry.n_poses).to(pose.device)
-        return torch.stack([pose, moved[motion_of(source, action.clamp(min=0)), pose]], 2)
+        moved = F.pad(shape.moved, (0, 1), value=shape.n_poses).to(pose.device)
+        end_pose = moved[motion_of(source, action.clamp(min=0)), pose]
+        cells = F.pad(shape.cells, (0, 0, 0, 1), value=shape.n_cells).to(pose.device)  # also of the pose off the map
+        return cells[torch.stack([pose, end_pose], 2)]
+
+    def _count(self, cells: Tensor, kinds: Tensor) -> Tensor:
+        """(B, cells + 1, 8) how often each map cell is shown as each kind; the last row is no cell, and empty."""
+        votes = kinds.new_zeros(len(kinds), self.geometry.n_cells + 1, N_KINDS)
+        where = cells.flatten(1)[..., None].expand(-1, -1, N_KINDS)
+        votes.scatter_add_(1, where, kinds.flatten(1, -2))
+        votes[:, -1] = 0
+        return votes
 
     def _paint(self, memories: Tensor, pose: Tensor) -> Tensor:
-        """(B, cells + 1, 8) shares of what the placed memories show of each map cell; the last row is no cell."""
-        shape = self.geometry
-        source, _, end = _split(memories)
-        kinds = torch.stack([kinds_of(source), kinds_of(end)], 2)
-        cells = _off_the_map(shape.cells.to(pose.device), shape.n_cells)[self._ends(memories, pose)]
-        votes = kinds.new_zeros(len(memories), shape.n_cells + 1, N_KINDS)
-        votes.scatter_add_(1, cells.flatten(1)[..., None].expand(-1, -1, N_KINDS), kinds.flatten(1, 3))
-        votes[:, -1] = 0
+        """(B, cells + 1, 8) shares of what the placed memories show of each map cell."""
+        votes = self._count(self._cells(memories, pose), _kinds_of_ends(memories))
         return votes / votes.sum(2, keepdim=True).clamp(min=1)
 
     def _views(self, painted: Tensor) -> Tensor:
@@ -238,7 +239,7 @@ class Registration(nn.Module):
 
     def move(self, p: Tensor, motion: Tensor) -> Tensor:
         """(B, Q, P) probabilities of poses after motions (B, Q)."""
-        back = torch.tensor([RIGHT, LEFT, BACK, FORWARD, STAY], device=p.device)[motion]
+        back = INVERSE.to(p.device)[motion]
         return F.pad(p, (0, 1)).gather(2, self.geometry.moved.to(p.device)[back])
 
     def carry_over(self, view: Tensor, motion: Tensor) -> Tensor:

@@ -14,13 +14,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from eswm_gym.rooms.grid import FORWARD, IN_FRONT, N_ACTIONS, N_CELLS, N_CLASSES, WALL
+from eswm_gym.rooms.grid import FORWARD, IN_FRONT, LEFT, N_ACTIONS, N_CELLS, N_CLASSES, RIGHT, WALL
 from eswm_gym.world_model.codecs import EgocentricCodec
 from eswm_gym.world_model.eswm import ACTION, ESWM, MASKED, SOURCE, EncodedBank, ModelConfig
 from eswm_gym.world_model.registration import INVERSE, N_KINDS, STAY, Registration, kinds_of, motion_of
 from eswm_gym.world_model.transformer import Block
 
-N_FEATURES = 3 * N_CELLS * N_KINDS + 2 * 4 + 2
+COMPARED = (LEFT, RIGHT, FORWARD, STAY)  # motions that an action can be
+N_FEATURES = 3 * N_CELLS * N_KINDS + 2 * len(COMPARED) + 2
 FLOOR = 1e-3  # under a probability before its logarithm is taken
 
 
@@ -43,6 +44,10 @@ class ViewPrediction(NamedTuple):
         """(B, Q, 25, 9) logits of the view that is masked (B, Q); those of the end where the action is."""
         return torch.where((masked == SOURCE)[..., None, None], self.source, self.end)
 
+    def masked_unknown(self, masked: Tensor) -> Tensor:
+        """(B, Q) logits of "I don't know" of the view that is masked (B, Q); those of the end where the action is."""
+        return torch.where(masked == SOURCE, self.unknown[..., 0], self.unknown[..., 1])
+
     def loss(self, target: Tensor, masked: Tensor) -> Tensor:
         """Mean cross-entropy of the masked components, each query with equal weight.
 
@@ -57,7 +62,7 @@ class ViewPrediction(NamedTuple):
         action = F.cross_entropy(
             self.action.float().transpose(1, 2), target[..., 0].clamp(max=N_ACTIONS), reduction="none"
         )
-        unknown = torch.where(masked == SOURCE, self.unknown[..., 0], self.unknown[..., 1]).float()
+        unknown = self.masked_unknown(masked).float()
         asked = (target[..., -1] >= 0) & ~is_action
         dont_know = F.binary_cross_entropy_with_logits(unknown, target[..., -1].clamp(min=0).float(), reduction="none")
         return torch.where(is_action, action, cells + dont_know * asked).mean()
@@ -169,9 +174,7 @@ class ViewTransformer(ESWM):
             ValueError: if a cell or an action is outside the vocabulary.
         """
         self.codec.check(source)
-        outside = (action < 0) | (action >= N_ACTIONS)
-        if outside.any():
-            raise ValueError(f"action {int(action[outside][0])} is outside the actions 0 ... {N_ACTIONS - 1}")
+        self.check_actions(action)
         query = torch.cat([source, action[..., None], torch.full_like(source, MASKED)], -1)
         prediction = self.predict(bank, query)
         return prediction.end.float().softmax(-1), prediction.unknown[..., 1].float().sigmoid()
@@ -226,28 +229,22 @@ class ViewTransformer(ESWM):
         may_stay = (no_source & (action == FORWARD) & (given[..., IN_FRONT] == WALL)).float()[..., None, None]
         # Which action leads from view to view: what the views share, and how near the map has them.
         both = ~no_source & (end[..., 0] != MASKED)
-        by_view, by_map = self._compare(p, views, given, torch.where(both[..., None], end, given))
+        fits = p.new_zeros(*both.shape, 2 * len(COMPARED))
+        if both.any():  # never where an agent imagines the ends of moves
+            fits = self._compare(p, views, given, torch.where(both[..., None], end, given)) * both[..., None]
         features = torch.cat(
             [
                 known.flatten(2), (known + FLOOR).log().flatten(2) / 7, kinds_of(given).flatten(2),
-                by_view * both[..., None], by_map * both[..., None],
-                p.sum(2, keepdim=True), known.sum((2, 3))[..., None] / N_CELLS,
+                fits, p.sum(2, keepdim=True), known.sum((2, 3))[..., None] / N_CELLS,
             ],
             2,
         )  # fmt: skip
         return features, moved, stayed * may_stay
 
-    def _compare(self, p: Tensor, views: Tensor, given: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, Q, 4) twice: how well two views fit each motion, by what they share and by the map."""
+    def _compare(self, p: Tensor, views: Tensor, given: Tensor, end: Tensor) -> Tensor:
+        """(B, Q, 8) how well two views fit each motion, first by what they share, then by the map."""
         registration = self.registration
         p_end = registration.poses(registration.match(end, views))
-        by_view, by_map = [], []
-        for m in (0, 1, FORWARD, STAY):
-            motion = torch.full_like(given[..., 0], m)
-            seen_before = kinds_of(registration.carry_over(given, motion)).flatten(2)[..., None, :]
-            shape = (-1, 1, N_CELLS)
-            fit = registration.match(end.reshape(shape), seen_before.flatten(0, 1))
-            by_view.append(fit.view(*given.shape[:2]) / 20)
-            near = (registration.move(p, motion) * p_end).sum(2)
-            by_map.append((near + FLOOR).log() / 7)
-        return torch.stack(by_view, 2), torch.stack(by_map, 2)
+        by_view = [registration.fit(given, end, motion) / 20 for motion in COMPARED]
+        near = [(registration.move(p, torch.full_like(given[..., 0], m)) * p_end).sum(2) for m in COMPARED]
+        return torch.stack(by_view + [(n + FLOOR).log() / 7 for n in near], 2)
