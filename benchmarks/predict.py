@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from eswm_gym.rooms.grid import GridConfig
 from eswm_gym.world_model import load_pretrained
+from eswm_gym.world_model.data import COMPONENTS
 from eswm_gym.world_model.evaluate import evaluate
 from eswm_gym.world_model.grid_evaluate import baselines
 from eswm_gym.world_model.presets import PRESETS
@@ -24,7 +25,6 @@ from eswm_gym.world_model.presets import PRESETS
 MODELS = {"random-wall": "eswm-t-relational", "minigrid": "eswm-t-relational"}
 # ESWM-T-4L with 37 locations: source, action, end.
 PAPER = {"seen": (0.905, 0.870, 1.0), "unseen": (0.875, 0.888, 0.903), "unsolvable": (0.827, 0.905, 0.818)}
-COMPONENTS = ("source", "action", "end")
 PAPER_ROW = ("random-wall-37", "accuracy")
 
 

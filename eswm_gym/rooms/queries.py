@@ -84,15 +84,10 @@ def draw_queries(rng: np.random.Generator, banks: BankBatch, n: int, mix=PAPER_M
     for k, share in enumerate(mix):
         of_kind = kind == k
         weight += of_kind * (share / np.maximum(of_kind.sum(1, keepdims=True), 1))
-    total = weight.sum(1, keepdims=True)
-    empty = total[:, 0] == 0
-    weight[empty], total[empty] = kind[empty] >= 0, (kind[empty] >= 0).sum(1, keepdims=True)
-    cdf = weight.cumsum(1) / np.maximum(total, 1e-9)
+    empty = weight.sum(1) == 0
+    weight[empty] = kind[empty] >= 0
+    move = draw_weighted(rng, weight, n)
     rows = np.arange(batch)[:, None]
-    # One search over all rooms: room i's distribution occupies the interval (i, i + 1].
-    draw = rows + 1.0 - rng.random((batch, n))
-    move = np.searchsorted((np.minimum(cdf, 1) + rows).ravel(), draw.ravel()).reshape(batch, n)
-    move = np.clip(move - rows * kind.shape[1], 0, kind.shape[1] - 1)
     location, action = np.divmod(move, rooms.lattice.neighbors.shape[1])
     end = rooms.targets()[rows, location, action]
     states = rooms.states
@@ -103,3 +98,14 @@ def draw_queries(rng: np.random.Generator, banks: BankBatch, n: int, mix=PAPER_M
         location=location,
         action=action,
     )
+
+
+def draw_weighted(rng: np.random.Generator, weight: np.ndarray, n: int) -> np.ndarray:
+    """(B, n) columns of (B, M) weights, drawn for each row in proportion; inverse CDF, one search over all rows."""
+    batch, columns = weight.shape
+    cdf = weight.cumsum(1) / np.maximum(weight.sum(1, keepdims=True), 1e-9)
+    rows = np.arange(batch)[:, None]
+    # The distribution of row i occupies the interval (i, i + 1].
+    draw = rows + 1.0 - rng.random((batch, n))
+    drawn = np.searchsorted((np.minimum(cdf, 1) + rows).ravel(), draw.ravel()).reshape(batch, n)
+    return np.clip(drawn - rows * columns, 0, columns - 1)

@@ -126,6 +126,18 @@ def to_problems(banks: BankBatch, queries: QueryBatch, capacity: int, n_states: 
     return Problems(*map(torch.from_numpy, (memories, query, target, queries.masked)))
 
 
+COMPONENTS = ("source", "action", "end")
+
+
+def cells_of(kind: np.ndarray, masked: np.ndarray) -> Iterator[tuple[Kind, int, str, np.ndarray]]:
+    """The cells of a table of measures: kind, component, name such as `unseen/end`, and (N,) bool which queries."""
+    for k in (Kind.UNSEEN, Kind.SEEN, Kind.UNSOLVABLE):
+        for m, component in enumerate(COMPONENTS):
+            cell = (kind == k) & (masked == m)
+            if cell.any():
+                yield k, m, f"{k.name.lower()}/{component}", cell
+
+
 class ProblemStream(IterableDataset):
     """Endless training batches, each a function of (seed, rank, step) alone, so that a run can be resumed exactly.
 

@@ -9,12 +9,10 @@ import torch
 
 from eswm_gym.rooms import PAPER_MIX, Kind, RoomConfig, draw_queries
 from eswm_gym.rooms.grid import GridConfig
-from eswm_gym.world_model.data import Source, to_problems
+from eswm_gym.world_model.data import Source, cells_of, to_problems
 from eswm_gym.world_model.eswm import ACTION, ESWM
 from eswm_gym.world_model.grid_evaluate import evaluate_views
 from eswm_gym.world_model.view_transformer import ViewTransformer
-
-COMPONENTS = ("source", "action", "end")
 
 
 @torch.inference_mode()
@@ -68,12 +66,8 @@ def evaluate(
     model.train(training)
     kind, masked, accurate, valid = np.concatenate(rows).T
     metrics = {"loss": loss}
-    for k in (Kind.UNSEEN, Kind.SEEN, Kind.UNSOLVABLE):
-        for m, component in enumerate(COMPONENTS):
-            cell = (kind == k) & (masked == m)
-            if cell.any():
-                name = f"{k.name.lower()}/{component}"
-                metrics[f"accuracy/{name}"] = float(accurate[cell].mean())
-                metrics[f"validity/{name}"] = float(valid[cell].mean())
-                metrics[f"n/{name}"] = int(cell.sum())
+    for _, _, name, cell in cells_of(kind, masked):
+        metrics[f"accuracy/{name}"] = float(accurate[cell].mean())
+        metrics[f"validity/{name}"] = float(valid[cell].mean())
+        metrics[f"n/{name}"] = int(cell.sum())
     return metrics

@@ -9,12 +9,11 @@ import torch
 
 from eswm_gym.rooms.grid import N_ACTIONS, N_CELLS, GridConfig, GridQueries, draw_queries
 from eswm_gym.rooms.queries import Kind
-from eswm_gym.world_model.data import Problems
+from eswm_gym.world_model.data import Problems, cells_of
 from eswm_gym.world_model.eswm import ACTION, SOURCE
 from eswm_gym.world_model.grid_data import GridSource, to_problems
 from eswm_gym.world_model.view_transformer import ViewTransformer
 
-COMPONENTS = ("source", "action", "end")
 QUERIES = 48
 HIDDEN = 0.6  # greatest share of a room that its bank does not show, in half of the rooms
 
@@ -105,13 +104,11 @@ def _score(answers: list[np.ndarray], problems_of: list[tuple[Problems, GridQuer
     right = np.where(masked == ACTION, answer[:, N_CELLS] == target[:, 0], (cells == 1) & ~dont_know)
     right = np.where((kind == Kind.UNSOLVABLE) & (masked != ACTION), dont_know, right)
     metrics = {}
-    for k in (Kind.UNSEEN, Kind.SEEN, Kind.UNSOLVABLE):
-        for m, component in enumerate(COMPONENTS):
-            cell = (kind == k) & (masked == m)
-            if cell.any() and not (k == Kind.UNSOLVABLE and m == ACTION):
-                name = f"{k.name.lower()}/{component}"
-                metrics[f"accuracy/{name}"] = float(right[cell].mean())
-                metrics[f"n/{name}"] = int(cell.sum())
-                if m != ACTION and k != Kind.UNSOLVABLE:
-                    metrics[f"cells/{name}"] = float(cells[cell].mean())
+    for k, m, name, cell in cells_of(kind, masked):
+        if k == Kind.UNSOLVABLE and m == ACTION:
+            continue
+        metrics[f"accuracy/{name}"] = float(right[cell].mean())
+        metrics[f"n/{name}"] = int(cell.sum())
+        if m != ACTION and k != Kind.UNSOLVABLE:
+            metrics[f"cells/{name}"] = float(cells[cell].mean())
     return metrics

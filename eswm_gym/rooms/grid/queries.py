@@ -8,7 +8,7 @@ import numpy as np
 
 from eswm_gym.rooms.grid.banks import OVERLAP, GridBanks, GridRooms, rows_of
 from eswm_gym.rooms.grid.views import FORWARD, N_ACTIONS
-from eswm_gym.rooms.queries import Kind
+from eswm_gym.rooms.queries import Kind, draw_weighted
 
 SOURCE, ACTION, END = 0, 1, 2
 UNDECIDED = -1  # kind of queries that are neither determined nor without any hint
@@ -90,15 +90,10 @@ def draw_queries(rng: np.random.Generator, banks: GridBanks, n: int, mix: tuple[
     ):
         of_kind = of_kind & free
         weight += of_kind * (share / np.maximum(of_kind.sum(1, keepdims=True), 1))
-    cdf = weight.cumsum(1) / weight.sum(1, keepdims=True)
-    rows = np.arange(batch)[:, None]
-    # One search over all rooms: room i's distribution occupies the interval (i, i + 1].
-    draw = rows + 1.0 - rng.random((batch, n))
-    query = np.searchsorted((np.minimum(cdf, 1) + rows).ravel(), draw.ravel()).reshape(batch, n)
-    query = np.clip(query - rows * kind.shape[1], 0, kind.shape[1] - 1)
+    query = draw_weighted(rng, weight, n)
     move, masked = np.divmod(query, 3)
     pose, action = np.divmod(move, N_ACTIONS)
-    return GridQueries(rows_of(rooms, pose, action), masked, kind[rows, query])
+    return GridQueries(rows_of(rooms, pose, action), masked, np.take_along_axis(kind, query, 1))
 
 
 def _is_clear_source(rooms: GridRooms) -> np.ndarray:
