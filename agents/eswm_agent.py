@@ -19,6 +19,7 @@ from eswm_gym.agents.places import Place, PlaceMap
 from eswm_gym.agents.planning import COSTS, UNKNOWN, Plan, TransitionTable, follow, imagine_tables, search
 from eswm_gym.agents.saving import load_agent, save_agent
 from eswm_gym.agents.views import ViewAlbum, imagine_views
+from eswm_gym.options import require_choices
 from eswm_gym.rooms.grid import FORWARD, IN_FRONT, N_CELLS, UNSEEN, WALL
 from eswm_gym.world_model import ESWM, ViewTransformer, load_pretrained
 
@@ -88,7 +89,7 @@ class ESWMAgent(Agent):
         gamma: float = 0.1,
         seed: int | None = None,
     ) -> None:
-        _require(exploration=(exploration, RULES), algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
+        require_choices(exploration=(exploration, RULES), algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
         self.model, self.n_actions = model, model.config.n_actions
         self.options: dict[str, Any] = {
             "trust_memory": trust_memory,
@@ -226,7 +227,7 @@ class ESWMAgent(Agent):
                 comes without the latent radius that A* and the greedy policy need.
         """
         algorithm, cost = algorithm or self.options["algorithm"], cost or self.options["cost"]
-        _require(algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
+        require_choices(algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
         self._check(start, goal)
         table = self.imagined(start)
         if algorithm == "dijkstra":
@@ -531,9 +532,3 @@ class ESWMAgent(Agent):
         self._latent = None
         if self._table is not None:
             self._table = None if self._table.row(new) is not None else self._table.rename(old, new)
-
-
-def _require(**options: tuple[str, Sequence[str]]) -> None:
-    for name, (value, choices) in options.items():
-        if value not in choices:
-            raise ValueError(f"{name} must be one of {choices}, got {value!r}")

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from eswm_gym.agents.memory_bank import MemoryBank
+from eswm_gym.options import require_choices
 from eswm_gym.rooms import N_ACTIONS
 from eswm_gym.world_model import END, ESWM, MASKED, EncodedBank
 
@@ -184,8 +185,7 @@ def search(
     Raises:
         ValueError: if the cost is neither "steps" nor "uncertainty".
     """
-    if cost not in COSTS:
-        raise ValueError(f"cost must be one of {COSTS}, got {cost!r}")
+    require_choices(cost=(cost, COSTS))
     row = {int(state): i for i, state in enumerate(table.states)}
     horizon = len(row) if horizon is None else horizon
     surprise = -np.log(np.maximum(table.probability, 1e-12))

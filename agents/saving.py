@@ -5,7 +5,6 @@ No pickle: a file from a stranger can be wrong, but it runs nothing. The model i
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import warnings
@@ -21,7 +20,7 @@ from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.places import Place
 from eswm_gym.agents.planning import TransitionTable
 from eswm_gym.world_model import ESWM, CheckpointError, available, load_model, load_pretrained
-from eswm_gym.world_model.pretrained import WEIGHTS, read_info
+from eswm_gym.world_model.pretrained import WEIGHTS, checksum_of, read_info
 
 if TYPE_CHECKING:
     from eswm_gym.agents.eswm_agent import ESWMAgent
@@ -54,7 +53,7 @@ def save_agent(agent: ESWMAgent, path: str | Path, model: str | Path | None = No
         "goal": agent._goal,
     }
     content = json.loads(json.dumps(content, default=lambda number: number.item()))  # NumPy's numbers are plain now
-    described = {"format": FORMAT, "version": VERSION, "sha256": _sha256(content), "agent": content}
+    described = {"format": FORMAT, "version": VERSION, "sha256": checksum_of(content), "agent": content}
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_suffix(".json.tmp")
     with temporary.open("w") as out:
@@ -155,13 +154,9 @@ def _read(file: Path) -> dict[str, Any]:
     if version != VERSION:
         known = f"this one reads version {VERSION}"
         raise CheckpointError(f"{file} is of version {version!r}, from another release of eswm_gym; {known}")
-    if _sha256(described.get("agent")) != described.get("sha256"):
+    if checksum_of(described.get("agent")) != described.get("sha256"):
         raise CheckpointError(f"{file} is damaged: its content does not have the sha256 that it says")
     return described["agent"]
-
-
-def _sha256(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _file(path: str | Path) -> Path:

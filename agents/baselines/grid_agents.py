@@ -5,9 +5,10 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, view_number
+from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions
 from eswm_gym.agents.baselines.graph_agents import MemoryGraphAgent
-from eswm_gym.rooms.grid import LEFT, N_ACTIONS, N_CELLS, RIGHT, GridRooms, pose_index
+from eswm_gym.agents.views import ViewAlbum
+from eswm_gym.rooms.grid import LEFT, N_ACTIONS, RIGHT, GridRooms, pose_index
 
 
 class ViewGraphAgent(MemoryGraphAgent):
@@ -16,8 +17,7 @@ class ViewGraphAgent(MemoryGraphAgent):
     n_actions = N_ACTIONS
 
     def reset(self, obs: Observation, info: Info) -> None:
-        rows = np.asarray(info.get("memory_bank", np.empty((0, 2 * N_CELLS + 1))))
-        bank = [(view_number(r[:N_CELLS]), int(r[N_CELLS]), view_number(r[N_CELLS + 1 :])) for r in rows if r[0] >= 0]
+        bank = ViewAlbum().transitions(np.asarray(info.get("memory_bank", ())))
         super().reset(obs, {**info, "memory_bank": bank})
 
     @staticmethod

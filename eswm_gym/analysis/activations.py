@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from eswm_gym.options import require_choices
 from eswm_gym.rooms import BankBatch, observed_moves
 from eswm_gym.rooms.grid import N_CELLS, GridBanks, rows_of
 from eswm_gym.world_model import ACTION, END, ESWM, MASKED, SOURCE, ModelConfig
@@ -82,8 +83,7 @@ def queries_of(banks: BankBatch | GridBanks, task: Task) -> PlaceQueries:
     Raises:
         ValueError: if there is no such component.
     """
-    if task not in TASKS:
-        raise ValueError(f"task must be one of {TASKS}, got {task!r}")
+    require_choices(task=(task, TASKS))
     if isinstance(banks, GridBanks):
         targets = banks.rooms.targets
         moves = np.repeat(banks.rooms.free[..., None], targets.shape[2], 2)

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from eswm_gym.options import require_choices
 from eswm_gym.rooms import BankBatch, HexLattice, RoomBatch, hex_lattice, random_regions, spanning_banks
 
 KINDS = ("no-wall", "straight-wall", "two-walls", "clump", "partly-observed")
@@ -45,8 +46,7 @@ def room_of_kind(rng: np.random.Generator, kind: str, radius: int = 3) -> RoomBa
     Raises:
         ValueError: if there is no such kind.
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
+    require_choices(kind=(kind, KINDS))
     lattice = hex_lattice(radius)
     n = radius - 1
     cells: list[tuple[int, int]] = []
@@ -79,8 +79,7 @@ def clusters(rng: np.random.Generator, n: int, cue: Cue) -> tuple[RoomBatch, np.
     Raises:
         ValueError: if there is no such cue.
     """
-    if cue not in CUES:
-        raise ValueError(f"cue must be one of {CUES}, got {cue!r}")
+    require_choices(cue=(cue, CUES))
     lattice = hex_lattice(3)
     cluster = np.full(lattice.n_locations, -1)
     walls = np.zeros(lattice.n_locations, bool)

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from eswm_gym.envs.rendering import Renderer, Scene, draw_text
+from eswm_gym.options import require_choices
 from eswm_gym.rooms import N_ACTIONS, Room, RoomConfig
 
 TASKS = ("navigate", "explore")
@@ -104,13 +105,11 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
         memory_bank: str = "none",
         render_mode: str | None = None,
     ) -> None:
-        for name, value, choices in (
-            ("task", task, TASKS),
-            ("memory_bank", memory_bank, MEMORY_BANKS),
-            ("render_mode", render_mode, (None, *self.metadata["render_modes"])),
-        ):
-            if value not in choices:
-                raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+        require_choices(
+            task=(task, TASKS),
+            memory_bank=(memory_bank, MEMORY_BANKS),
+            render_mode=(render_mode, (None, *self.metadata["render_modes"])),
+        )
         self.config = config
         self.task = task
         self.memory_bank = memory_bank

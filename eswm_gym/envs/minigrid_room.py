@@ -21,6 +21,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from eswm_gym.envs.hex_room import STEP_PENALTY, TASKS, as_mask
+from eswm_gym.options import require_choices
 from eswm_gym.rooms.grid import (
     CLASSES,
     EMPTY,
@@ -150,13 +151,11 @@ class MiniGridRoomEnv(MiniGridEnv):
         max_steps: int | None = None,
         **kwargs: Any,
     ) -> None:
-        for name, value, choices in (
-            ("task", task, TASKS),
-            ("memory_bank", memory_bank, MEMORY_BANKS),
-            ("render_mode", render_mode, (None, *self.metadata["render_modes"])),
-        ):
-            if value not in choices:
-                raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+        require_choices(
+            task=(task, TASKS),
+            memory_bank=(memory_bank, MEMORY_BANKS),
+            render_mode=(render_mode, (None, *self.metadata["render_modes"])),
+        )
         super().__init__(
             MissionSpace(lambda: MISSIONS[task]),
             grid_size=SIZE,

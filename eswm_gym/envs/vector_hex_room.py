@@ -426,30 +426,31 @@ class HexRoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray])
             infos.update(memory_bank=banks, _memory_bank=self._mask(rows))
 
 
-class RandomWallVectorEnv(HexRoomVectorEnv):
+class _RoomVectorEnv(HexRoomVectorEnv):
+    """Environments of one class side by side, made from its arguments."""
+
+    room_env: type[HexRoomEnv]
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(self.room_env(**kwargs), num_envs, max_episode_steps, autoreset_mode)
+
+
+class RandomWallVectorEnv(_RoomVectorEnv):
     """`RandomWallEnv`s side by side; takes its arguments too."""
 
-    def __init__(
-        self,
-        num_envs: int = 1,
-        max_episode_steps: int | None = None,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(RandomWallEnv(**kwargs), num_envs, max_episode_steps, autoreset_mode)
+    room_env = RandomWallEnv
 
 
-class OpenArenaVectorEnv(HexRoomVectorEnv):
+class OpenArenaVectorEnv(_RoomVectorEnv):
     """`OpenArenaEnv`s side by side; takes its arguments too."""
 
-    def __init__(
-        self,
-        num_envs: int = 1,
-        max_episode_steps: int | None = None,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(OpenArenaEnv(**kwargs), num_envs, max_episode_steps, autoreset_mode)
+    room_env = OpenArenaEnv
 
 
 def _masked_infos(info: dict[str, np.ndarray], mask: np.ndarray | None) -> dict[str, Any]:

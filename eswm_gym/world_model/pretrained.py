@@ -199,14 +199,14 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _checksum(info: dict[str, Any]) -> str:
+def checksum_of(info: dict[str, Any]) -> str:
     """The hash of what a JSON says, however it is laid out."""
     return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
 
 
 def _write_json(path: Path, info: dict[str, Any]) -> None:
     info = json.loads(json.dumps(info))  # tuples are lists now, as they will be when it is read
-    path.write_text(json.dumps({**info, "checksum": _checksum(info)}, indent=2) + "\n")
+    path.write_text(json.dumps({**info, "checksum": checksum_of(info)}, indent=2) + "\n")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -220,6 +220,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(info, dict):
         raise CheckpointError(f"{path} does not describe a model")
     checksum = info.pop("checksum", None)
-    if checksum not in (None, _checksum(info)):
+    if checksum not in (None, checksum_of(info)):
         raise CheckpointError(f"{path} is damaged: its content does not have the checksum that it says")
     return info

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from eswm_gym.options import require_choices
 from eswm_gym.world_model.codecs import build_codec
 from eswm_gym.world_model.eswm import END, SOURCE, EncodedBank, ModelConfig, Prediction
 from eswm_gym.world_model.tokens import TokenModel
@@ -54,13 +55,11 @@ class TransformerConfig(ModelConfig):
     codec: Literal["integer", "binary"] = "integer"
 
     def __post_init__(self) -> None:
-        for name, value, choices in (
-            ("query_attention", self.query_attention, ("joint", "cross")),
-            ("readout", self.readout, ("classes", "pointer")),
-            ("codec", self.codec, ("integer", "binary")),
-        ):
-            if value not in choices:
-                raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+        require_choices(
+            query_attention=(self.query_attention, ("joint", "cross")),
+            readout=(self.readout, ("classes", "pointer")),
+            codec=(self.codec, ("integer", "binary")),
+        )
         if self.dim % self.heads:
             raise ValueError(f"dim {self.dim} is not a multiple of heads {self.heads}")
         if not self.state_embeddings and not (self.relational and self.readout == "pointer"):

@@ -8,8 +8,9 @@ from torch.nn.functional import one_hot
 from eswm_gym.rooms import Kind
 from eswm_gym.rooms.grid import GridConfig
 from eswm_gym.world_model import END, SOURCE, ViewPrediction, ViewTransformer, ViewTransformerConfig
+from eswm_gym.world_model.data import COMPONENTS
 from eswm_gym.world_model.evaluate import evaluate
-from eswm_gym.world_model.grid_evaluate import COMPONENTS, QUERIES, baselines, evaluate_views, held_out
+from eswm_gym.world_model.grid_evaluate import QUERIES, baselines, evaluate_views, held_out
 
 ROOMS = GridConfig()
 SEED = 7
