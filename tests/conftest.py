@@ -1,6 +1,29 @@
 """What all tests share."""
 
+import hashlib
+import json
+
+import pytest
 import torch
+from hypothesis import settings
 
 # Models here are small, and a process that is forked while PyTorch has threads of its own can hang.
 torch.set_num_threads(1)
+
+# A busy machine may be slow; it is not wrong for that.
+settings.register_profile("unhurried", settings(deadline=None))
+settings.load_profile("unhurried")
+
+
+@pytest.fixture
+def describe():
+    """Rewrite the JSON beside weights so that their sha256 is right again; None takes an entry out."""
+
+    def rewrite(weights, **changes):
+        path = weights.with_suffix(".json")
+        info = json.loads(path.read_text())
+        info.pop("checksum", None)
+        info |= {"sha256": hashlib.sha256(weights.read_bytes()).hexdigest(), **changes}
+        path.write_text(json.dumps({key: value for key, value in info.items() if value is not None}))
+
+    return rewrite

@@ -8,11 +8,6 @@ from functools import cache
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import settings
-
-# A busy machine may be slow; it is not wrong for that.
-settings.register_profile("unhurried", settings(deadline=None))
-settings.load_profile("unhurried")
 
 
 @cache

@@ -43,15 +43,6 @@ def saved(tmp_path):
     return tmp_path / "model.safetensors"
 
 
-def describe(weights, **changes) -> None:
-    """Rewrite the JSON beside the weights so that their sha256 is right again; None takes an entry out."""
-    path = weights.with_suffix(".json")
-    info = json.loads(path.read_text())
-    info.pop("checksum", None)
-    info |= {"sha256": hashlib.sha256(weights.read_bytes()).hexdigest(), **changes}
-    path.write_text(json.dumps({key: value for key, value in info.items() if value is not None}))
-
-
 def test_round_trip(saved):
     """Bit for bit the same weights, and so the same answers."""
     before, after = fresh().eval(), load_model(saved)
@@ -139,7 +130,7 @@ def test_one_changed_byte(saved):
 
 @pytest.mark.parametrize("size", [0, 4, 100, -4])
 @pytest.mark.parametrize("sha256_fits", [False, True])
-def test_truncated_weights(saved, size, sha256_fits):
+def test_truncated_weights(saved, size, sha256_fits, describe):
     saved.write_bytes(saved.read_bytes()[:size])
     if sha256_fits:
         describe(saved)
@@ -156,7 +147,7 @@ def test_truncated_weights(saved, size, sha256_fits):
         TransformerConfig(n_states=9, dim=8, layers=2, heads=2, readout="classes"),  # another read-out
     ],
 )
-def test_weights_of_another_model(saved, config):
+def test_weights_of_another_model(saved, config, describe):
     save_file({key: value.contiguous() for key, value in fresh(config).state_dict().items()}, saved)
     with pytest.raises(CheckpointError, match="sha256"):
         load_model(saved)
@@ -165,7 +156,7 @@ def test_weights_of_another_model(saved, config):
         load_model(saved)
 
 
-def test_weights_of_something_else_altogether(saved):
+def test_weights_of_something_else_altogether(saved, describe):
     save_file({"linear.weight": torch.zeros(3, 3)}, saved)
     describe(saved)
     with pytest.raises(CheckpointError, match="linear.weight"):
@@ -180,7 +171,7 @@ class Bomb:
         return open, (self.path, "w")
 
 
-def test_a_pickle_is_refused_and_never_run(saved, tmp_path):
+def test_a_pickle_is_refused_and_never_run(saved, tmp_path, describe):
     saved.write_bytes(pickle.dumps(Bomb(str(tmp_path / "exploded"))))
     describe(saved)
     with pytest.raises(CheckpointError, match=str(saved)):
@@ -215,7 +206,7 @@ def test_garbage_for_a_description(saved, text):
         ({"sha256": None}, "sha256"),
     ],
 )
-def test_a_description_that_does_not_describe_a_model(saved, changes, named):
+def test_a_description_that_does_not_describe_a_model(saved, changes, named, describe):
     describe(saved, **changes)
     with pytest.raises(CheckpointError) as caught:
         load_model(saved)
@@ -237,7 +228,7 @@ def test_a_description_has_a_hash_of_its_own_which_one_written_by_hand_may_lack(
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_weights_that_are_not_finite_are_neither_saved_nor_loaded(saved, value):
+def test_weights_that_are_not_finite_are_neither_saved_nor_loaded(saved, value, describe):
     model = fresh(seed=1)
     with torch.no_grad():
         model.action_head.weight[0, 0] = value

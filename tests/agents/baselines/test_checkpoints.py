@@ -1,8 +1,5 @@
 """A policy that was saved comes back as it was, frozen; anything else is refused with the reason."""
 
-import hashlib
-import json
-
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -32,15 +29,6 @@ def saved(kind, tmp_path):
     return tmp_path / "some.policy.safetensors"
 
 
-def describe(weights, **changes) -> None:
-    """Rewrite the JSON beside the weights so that their sha256 is right again; None takes an entry out."""
-    path = weights.with_suffix(".json")
-    info = json.loads(path.read_text())
-    info.pop("checksum", None)
-    info |= {"sha256": hashlib.sha256(weights.read_bytes()).hexdigest(), **changes}
-    path.write_text(json.dumps({key: value for key, value in info.items() if value is not None}))
-
-
 def test_round_trip(kind, saved):
     torch.manual_seed(0)
     before = kind.build(CONFIGS[kind])
@@ -66,7 +54,7 @@ def test_missing_files_are_named(kind, saved):
         kind.from_pretrained(saved)
 
 
-def test_damaged_weights_are_refused(kind, saved):
+def test_damaged_weights_are_refused(kind, saved, describe):
     whole = saved.read_bytes()
     for damaged in (whole[:-1], b"", whole[:100] + b"\x00" + whole[101:]):
         saved.write_bytes(damaged)
@@ -78,7 +66,7 @@ def test_damaged_weights_are_refused(kind, saved):
         kind.from_pretrained(saved)
 
 
-def test_weights_of_another_shape_are_refused(kind, saved):
+def test_weights_of_another_shape_are_refused(kind, saved, describe):
     state = load_file(saved)
     for change in ({"action_net.bias": torch.zeros(5)}, {"more": torch.zeros(1)}):
         save_file(state | change, saved)
@@ -95,7 +83,7 @@ def test_weights_of_another_shape_are_refused(kind, saved):
 @pytest.mark.parametrize(
     "change", [{"architecture": "transformer"}, {"architecture": None}, {"config": {}}, {"config": 3}, {"sha256": None}]
 )
-def test_foreign_descriptions_are_refused(kind, saved, change):
+def test_foreign_descriptions_are_refused(kind, saved, change, describe):
     describe(saved, **change)
     with pytest.raises(CheckpointError, match="does not describe a policy"):
         kind.from_pretrained(saved)
