@@ -199,7 +199,7 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def checksum_of(info: dict[str, Any]) -> str:
+def checksum_of(info: Any) -> str:
     """The hash of what a JSON says, however it is laid out."""
     return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
 
