@@ -79,6 +79,8 @@ class BinaryCodec(IntegerCodec):
             raise ValueError(f"{n_states} states are not whole bits, or dim {dim} is not a multiple of their number")
         super().__init__(n_states, dim, embeddings=False, heads=False)
         self.embed_source, self.embed_end = (nn.Embedding(3 * n_bits, dim // n_bits) for _ in range(2))
+        for table in (self.embed_source, self.embed_end):  # the values of a bit are opposite at first
+            table.weight.data[1::3] = -table.weight.data[0::3]
         self.n_outputs = n_bits + 1
         if heads:
             self.source_head, self.end_head = (nn.Linear(dim, self.n_outputs) for _ in range(2))

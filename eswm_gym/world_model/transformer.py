@@ -1,8 +1,9 @@
 """ESWM-T: a transformer over transitions without positional encoding, so that a bank is a set.
 
-Paper: "Model Selection and Training". Four things are ours and optional: queries that read the bank while the
+Paper: "Model Selection and Training". Five things are ours and optional: queries that read the bank while the
 bank does not read them (`cross`), attention that sees which transitions touch (`relational`), a read-out that
-points at states of the bank (`pointer`), and blocks that are applied several times over (`loops`).
+points at states of the bank (`pointer`), blocks that are applied several times over (`loops`), and weights that at
+first compare states (`aligned`).
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class TransformerConfig(ModelConfig):
         state_embeddings: embed states. Without, a relational pointer model knows states by their equality
             alone: renaming the states of a room cannot change its answers, and any vocabulary will do.
         codec: states are "integer" symbols or "binary" numbers.
+        aligned: start with heads that find the transitions which share a state; see `Transformer.align`.
     """
 
     heads: int = 4
@@ -53,6 +55,7 @@ class TransformerConfig(ModelConfig):
     readout: Literal["classes", "pointer"] = "pointer"
     state_embeddings: bool = True
     codec: Literal["integer", "binary"] = "integer"
+    aligned: bool = True
 
     def __post_init__(self) -> None:
         require_choices(
@@ -152,6 +155,38 @@ class Transformer(TokenModel):
             self.point_from = nn.Linear(config.dim, 4 * config.dim, bias=False)
             self.point_to = nn.Linear(config.dim, 2 * config.dim, bias=False)
             self.unknown = nn.Linear(config.dim, 2)
+
+        if config.aligned and config.state_embeddings:
+            self.align()
+
+    @torch.no_grad()
+    def align(self) -> None:
+        """Begin with heads that find the transitions which share a state with the one that reads (ours).
+
+        A state has one code as source and as end, each in a third of its own of the embedding; the action has the
+        last third. The queries and the keys of a head are one random projection of two of these thirds. Training is
+        free to change all of it, but need not first discover, state by state, that two embeddings mean one place.
+        """
+        codec, heads = self.codec, self.config.heads
+        width = codec.embed_source.embedding_dim  # a binary codec embeds each bit in a part of its own
+        third = width // 3
+        source, end, action = (slice(i * third, (i + 1) * third) for i in range(3))
+        codes = codec.embed_source.weight[:, :third].clone()
+        for weight, own in ((codec.embed_source.weight, source), (codec.embed_end.weight, end)):
+            weight.zero_()[:, own] = math.sqrt(3) * codes
+        by_part = self.embed_action.weight.view(-1, width)
+        kept = by_part[:, action].clone()
+        by_part.zero_()[:, action] = math.sqrt(3) * kept
+        for block in self.blocks:
+            # (head, its own dimensions, part, within the part)
+            query, key = (
+                w.weight.zero_().view(heads, -1, self.config.dim // width, width) for w in (block.query, block.key)
+            )
+            for head in range(heads):
+                mine, theirs = ((source, end), (end, source), (source, source), (end, end))[head % N_RELATIONS]
+                projection = nn.init.orthogonal_(torch.empty(query[head, ..., mine].flatten(1).shape))
+                query[head, ..., mine] = projection.unflatten(1, (-1, third))
+                key[head, ..., theirs] = projection.unflatten(1, (-1, third))
 
     @property
     def depth(self) -> list[Block]:
