@@ -8,7 +8,8 @@ ESWM's Latent Space")? Beside each model a random network of its shape, `untrain
   ..._own_moves       the same, the predicted moves being random ones from A, B and C; `positions` has the locations
                       themselves, one-hot: what a sum of three scores can reach at most, however good the map
   latent_r2           R2 of the fit of shortest ways through the latent space (end prediction, one bank) by shortest
-                      paths, 20 pairs a room; latent_r2_tasks: of end and source prediction side by side;
+                      paths, 20 pairs a room; a step costs the angle between neighbours, latent_r2_cosine: their cosine
+                      distance, as in the paper; latent_r2_tasks: end and source prediction side by side;
                       latent_r2_banks: activations averaged over 5 banks
   isomap_disparity    Procrustes' disparity of the room and its two-dimensional ISOMAP (end prediction, six banks,
                       cosine distance, 40 neighbours), 0 at best; isomap_correlation: Spearman's, of their distances
@@ -25,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from report import Row, draw_curve, mean, parser, print_table, save_figure, write_json
@@ -65,9 +67,10 @@ PAPER = {
     ("untrained", "srsa"): 0.50,
     ("eswm", "distance_probe"): 0.9342,
     ("eswm", "latent_r2"): 0.89,
+    ("eswm", "latent_r2_cosine"): 0.89,
 }
 BANKS, ISOMAP_BANKS, NEIGHBORS, PAIRS = 5, 6, 40, 20
-RADII = (1.6, 1.8, 2.0, 2.3, 2.6, 3.0)
+RADII = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8)
 CONNECTED = 0.97  # a radius must connect so many pairs to be chosen
 
 
@@ -315,12 +318,13 @@ def geodesic_rows(subject: Subject, sizes: Sizes) -> Measured:
     setting = f"random-wall-{37 if radius == 3 else 19}"
     rows: list[Row] = []
     scatter: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    variants: list[tuple[str, tuple[Task, ...], int]] = [
-        ("latent_r2", ("end",), 1),
-        ("latent_r2_tasks", ("end", "source"), 1),
-        ("latent_r2_banks", ("end",), BANKS),
+    variants: list[tuple[str, tuple[Task, ...], int, Literal["angle", "cosine"]]] = [
+        ("latent_r2", ("end",), 1, "angle"),
+        ("latent_r2_cosine", ("end",), 1, "cosine"),
+        ("latent_r2_tasks", ("end", "source"), 1, "angle"),
+        ("latent_r2_banks", ("end",), BANKS, "angle"),
     ]
-    for metric, tasks, n_banks in variants:
+    for metric, tasks, n_banks, weight in variants:
         for method, model in subject.each().items():
             if metric != "latent_r2" and model is subject.control:
                 continue
@@ -328,14 +332,14 @@ def geodesic_rows(subject: Subject, sizes: Sizes) -> Measured:
             score = {}
             for layer in range(len(x)):
                 for r in RADII:
-                    latent = _pair_lengths(x[layer], pairs, r)
+                    latent = _pair_lengths(x[layer], pairs, r, weight)
                     finite = np.isfinite(latent)
-                    fits = finite.any() and np.ptp(latent[finite]) > 0
+                    fits = finite.any() and np.ptp(latent[finite]) > 0 and np.ptp(true[finite]) > 0
                     enough = finite.mean() >= CONNECTED
                     score[layer, r] = (enough, r_squared(latent[finite], true[finite]) if fits else 0.0)
             layer, r = max(score, key=lambda key: score[key])
             x, true, pairs = _geodesic_problem(subject, model, sizes.geodesics, n_banks, 1, tasks)
-            latent = _pair_lengths(x[layer], pairs, r)
+            latent = _pair_lengths(x[layer], pairs, r, weight)
             room = np.arange(len(true)) // PAIRS
             value, interval = _r_squared_by_room(latent, true, room, subject.seed)
             finite = np.isfinite(latent)
@@ -344,7 +348,8 @@ def geodesic_rows(subject: Subject, sizes: Sizes) -> Measured:
             rows.append(Row(setting, method, f"{metric}_connected", float(finite.mean()), n=len(finite)))
             rows.append(Row(setting, method, f"{metric}_layer/chosen", layer + 1, n=sizes.geodesics_other))
             rows.append(Row(setting, method, f"{metric}_radius/chosen", r, n=sizes.geodesics_other))
-            scatter[f"{method}, {' and '.join(tasks)}, {n_banks} bank{'s' * (n_banks > 1)}: R² = {value:.2f}"] = (
+            title = f"{method}, {' and '.join(tasks)}, {n_banks} bank{'s' * (n_banks > 1)}"
+            scatter[f"{title}\n{weight}: R² = {value:.2f}"] = (
                 latent[finite],
                 true[finite],
             )
@@ -384,9 +389,9 @@ def _geodesic_problem(
     return x.reshape(len(x), n, n_banks, *x.shape[2:]).mean(2), true.ravel(), pairs
 
 
-def _pair_lengths(x: np.ndarray, pairs: np.ndarray, radius: float) -> np.ndarray:
+def _pair_lengths(x: np.ndarray, pairs: np.ndarray, radius: float, weight: Literal["angle", "cosine"]) -> np.ndarray:
     """(20 n,) latent lengths."""
-    return np.concatenate([latent_geodesics(x[i], radius)[tuple(pairs[i].T)] for i in range(len(x))])
+    return np.concatenate([latent_geodesics(x[i], radius, weight)[tuple(pairs[i].T)] for i in range(len(x))])
 
 
 def _r_squared_by_room(

@@ -48,28 +48,24 @@ def r_squared(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.corrcoef(a, b)[0, 1] ** 2)
 
 
-def latent_geodesics(
-    vectors: np.ndarray, radius: float, weight: Literal["cosine", "hops"] = "cosine", metric: str = "cosine"
-) -> np.ndarray:
+def latent_geodesics(vectors: np.ndarray, radius: float, weight: Literal["angle", "cosine"] = "angle") -> np.ndarray:
     """Shortest ways through the latent space from place to place (paper: "Compute Geodesic Distance Table").
 
     Args:
         vectors: (L, dim) float, mean activation of each place.
-        radius: how near two places are neighbours, in units of the distance of a place to the nearest other one (the
-            median over places).
-        weight: what a way from neighbour to neighbour costs: their distance, the paper's, or one.
-        metric: of the latent distances.
+        radius: cosine distance up to which two places are neighbours.
+        weight: what a way from neighbour to neighbour costs: their cosine distance, as in the paper, or the angle
+            between them, in radians, of which two small ones make one twice as large.
 
     Returns:
-        (L, L) float, in the same unit or in hops; inf between parts that do not touch, nan for places that are nan.
+        (L, L) float; inf between parts that do not touch, nan for places that are nan.
     """
     keep = np.isfinite(vectors).all(1)
-    distance = cdist(vectors[keep], vectors[keep], metric)
-    others = distance + np.where(np.eye(len(distance), dtype=bool), np.inf, 0)
-    scaled = distance / np.median(others.min(1)) if len(distance) > 1 else distance
-    near = np.where(scaled <= radius, np.maximum(scaled, 1e-9), 0)
+    distance = cdist(vectors[keep], vectors[keep], "cosine")
+    cost = distance if weight == "cosine" else np.arccos(np.clip(1 - distance, -1, 1))
+    near = np.where(distance <= radius, np.maximum(cost, 1e-9), 0)  # an edge that costs 0 would be none
     found = np.full((len(vectors), len(vectors)), np.nan)
-    found[np.ix_(keep, keep)] = shortest_path(near, directed=False, unweighted=weight == "hops")
+    found[np.ix_(keep, keep)] = shortest_path(near, directed=False)
     return found
 
 

@@ -53,28 +53,33 @@ def test_spearman_by_hand():
 
 @pytest.mark.parametrize("kind", ["no-wall", "straight-wall", "two-walls", "clump"])
 def test_geodesics_go_round_walls(kind):
-    """Free places laid out as in the room, straight across the wall being too far: hops are the shortest paths."""
+    """Free places laid out as in the room on a small patch of a sphere, straight across the wall being too far."""
     room = room_of_kind(np.random.default_rng(0), kind)
-    vectors = np.where(room.walls[0][:, None], np.nan, room.lattice.xy)
-    latent = latent_geodesics(vectors, 1.2, "hops", "euclidean")
+    step = 0.01
+    vectors = np.pad(
+        np.where(room.walls[0][:, None], np.nan, step * room.lattice.xy), ((0, 0), (0, 1)), constant_values=1
+    )
+    latent = latent_geodesics(vectors, 1 - np.cos(1.2 * step)) / step
     true = path_lengths(room, 0)
-    free = np.ix_(~room.walls[0], ~room.walls[0])
     graph = nx.Graph(edge for edge in room.lattice.edges.tolist() if not room.walls[0][edge].any())
     for a, lengths in nx.all_pairs_shortest_path_length(graph):
         for b, steps in lengths.items():
-            assert latent[a, b] == steps == true[a, b]
+            assert latent[a, b] == pytest.approx(steps, rel=0.01) and true[a, b] == steps
+    free = np.ix_(~room.walls[0], ~room.walls[0])
     assert np.isfinite(latent[free]).sum() == (true[free] >= 0).sum()
     assert np.isnan(latent[room.walls[0]]).all() and (true[room.walls[0]] == -1).all()
-    summed = latent_geodesics(vectors, 1.2, "cosine", "euclidean")
-    assert np.allclose(summed[free], latent[free])
 
 
 def test_geodesics_by_hand():
-    """Three places in a row, one or two apart; the unit is the median of the nearest: 1, 1 and 2."""
-    line = np.array([[0.0, 0], [1, 0], [3, 0]])
-    assert latent_geodesics(line, 2, "cosine", "euclidean").tolist() == [[0, 1, 3], [1, 0, 2], [3, 2, 0]]
-    assert latent_geodesics(line, 2, "hops", "euclidean").tolist() == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
-    assert np.isinf(latent_geodesics(line, 1.5, "hops", "euclidean")[0, 2])
+    """Three directions in a plane, 0.1 and 0.2 apart; how long the vectors are does not matter."""
+    angle = np.array([0, 0.1, 0.3])
+    vectors = np.array([[1], [2], [5]]) * np.stack([np.cos(angle), np.sin(angle)], 1)
+    expected = np.array([[0, 0.1, 0.3], [0.1, 0, 0.2], [0.3, 0.2, 0]])
+    assert np.allclose(latent_geodesics(vectors, 0.021), expected)  # 1 - cos(0.2) is 0.0199
+    near, far = 1 - np.cos(0.1), 1 - np.cos(0.2)
+    expected = np.array([[0, near, near + far], [near, 0, far], [near + far, far, 0]])
+    assert np.allclose(latent_geodesics(vectors, 0.021, "cosine"), expected)
+    assert np.isinf(latent_geodesics(vectors, 0.019)[0, 2])
 
 
 def test_isomap_unrolls_a_plane_and_a_bent_sheet():
