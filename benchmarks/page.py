@@ -17,7 +17,7 @@ from significance import Test, p_text, statistic_text
 
 # A metric along a number: success_rate/length-3 is success_rate, length, 3.
 ALONG = re.compile(r"(.+)/([^/]+)-(\d+(?:\.\d+)?)")
-TESTS = {"anova": "ANOVA", "tukey": "Tukey", "welch-t": "Welch’s t"}
+TESTS = {"anova": "ANOVA", "tukey": "Tukey", "welch-t": "Welch’s t", "t": "Student’s t", "paired-t": "paired t"}
 STYLE = """
 :root { color-scheme: light dark; --ground: #fff; --ink: #1c1f23; --soft: #5b626b; --rule: #d5d9de; --font: system-ui,
   -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif; LIGHT }

@@ -12,6 +12,8 @@ import numpy as np
 from report import number
 from scipy import stats
 
+T_TESTS = {"welch-t": "Welch", "t": "t-test", "paired-t": "Paired t-test"}
+
 
 @dataclass(frozen=True)
 class Test:
@@ -21,7 +23,7 @@ class Test:
 
     Attributes:
         setting, metric: what was measured.
-        test: "anova", "tukey" or "welch-t".
+        test: "anova", "tukey", "welch-t", "t" or "paired-t".
         methods: those compared: two, or all of them in an ANOVA.
         n: observations of each of these.
         statistic: F, the studentized range q, or t; None where no sample varies.
@@ -176,14 +178,15 @@ def print_tests(tests: Iterable[Test]) -> None:
             print(f"  {difference_text(test)}, Tukey {p_text(test.p_value)}")
         else:
             sided = "" if test.alternative == "two-sided" else " (one-sided)"
-            print(f"Welch {where}: {difference_text(test)}, {statistic_text(test)}, {p_text(test.p_value)}{sided}")
+            said = f"{difference_text(test)}, {statistic_text(test)}, {p_text(test.p_value)}{sided}"
+            print(f"{T_TESTS[test.test]} {where}: {said}")
 
 
 def statistic_text(test: Test) -> str:
     """Such as "F(4, 4995) = 2,804"."""
     if test.statistic is None:
         return "nothing varies within a method"
-    letter = {"anova": "F", "tukey": "q", "welch-t": "t"}.get(test.test, test.test)
+    letter = {"anova": "F", "tukey": "q"}.get(test.test, "t")
     return f"{letter}({', '.join(f'{df:.1f}'.removesuffix('.0') for df in test.df)}) = {number(test.statistic)}"
 
 

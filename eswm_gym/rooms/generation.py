@@ -18,12 +18,13 @@ class RoomConfig:
 
     Attributes:
         radius: radius of the lattice.
-        states: the vocabulary; each room gives every location a different one of them.
+        states: the vocabulary; each room gives every location a different one of them, duplicates aside.
         wall_length: least and greatest number of wall locations; (0, 0) is an open arena. None: from the
             radius to two less than the diameter, so that a straight wall seldom splits the room.
         no_wall: probability of a room without a wall.
         straightness: probability that the wall goes on straight at each step, else it turns by 60 degrees.
         hidden: greatest share of locations in the unobserved region; its size is drawn uniformly.
+        duplicates: least and greatest number of pairs of locations, observed and free, that share a state.
     """
 
     radius: int = 3
@@ -32,6 +33,7 @@ class RoomConfig:
     no_wall: float = 0.1
     straightness: float = 0.8
     hidden: float = 0.4
+    duplicates: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         n = hex_lattice(self.radius).n_locations
@@ -42,6 +44,11 @@ class RoomConfig:
         low, high = self.wall_lengths
         if not 0 <= low <= high < n:
             raise ValueError(f"wall_length must be 0 <= least <= greatest < {n} locations, got {self.wall_length}")
+        low, high = self.duplicates
+        if not 0 <= low <= high <= n // 2:
+            raise ValueError(
+                f"duplicates must be 0 <= least <= greatest <= {n // 2} pairs of {n} locations, got {self.duplicates}"
+            )
         for name in ("no_wall", "straightness", "hidden"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
@@ -92,6 +99,10 @@ class RoomBatch:
         here = np.arange(self.lattice.n_locations)[:, None]
         return np.where(onto_wall, here, self.lattice.next_location)
 
+    def duplicated(self) -> np.ndarray:
+        """(B, L) bool, the locations that share their state with another one."""
+        return (self.states[:, None] == self.states[..., None]).sum(2) > 1
+
     def distances_from(self, locations: np.ndarray) -> np.ndarray:
         """Measure the distance of every location to one free location of each room.
 
@@ -114,7 +125,7 @@ class RoomBatch:
         return np.where(self.walls | (left > 0), -1, waited.astype(np.int64))
 
     def is_true(self, transitions: np.ndarray) -> np.ndarray:
-        """Whether transitions happen in their rooms.
+        """Whether transitions happen in their rooms, from any location that shows their source state.
 
         Args:
             transitions: (B, N, 3) int of (s_s, a, s_e); anything out of range, such as -1, is not true.
@@ -122,16 +133,12 @@ class RoomBatch:
         Returns:
             (B, N) bool.
         """
-        states = np.maximum(transitions[..., [0, 2]], -1)
-        size = max(self.states.max(initial=0), states.max(initial=0)) + 2
-        location = np.full((len(self), size), -1)  # last column: no such state
+        source, action, end = np.moveaxis(transitions, -1, 0)
         rows = np.arange(len(self))[:, None]
-        location[rows, self.states] = np.arange(self.lattice.n_locations)
-        source, end = location[rows, states[..., 0]], location[rows, states[..., 1]]
-        action = transitions[..., 1]
-        known = (source >= 0) & (end >= 0) & (action >= 0) & (action < N_ACTIONS)
-        walked = self.targets()[rows, source, np.where(known, action, 0)] == end
-        return known & ~self.walls[rows, source] & walked
+        known = (action >= 0) & (action < N_ACTIONS)
+        ends = self.states[rows[..., None], self.targets()].swapaxes(1, 2)  # (B, 6, L) states
+        starts = (self.states[:, None] == source[..., None]) & ~self.walls[:, None]
+        return known & (starts & (ends[rows, np.where(known, action, 0)] == end[..., None])).any(2)
 
 
 def random_walls(rng: np.random.Generator | Streams, n: int, config: RoomConfig) -> np.ndarray:
@@ -192,7 +199,7 @@ def random_regions(rng: np.random.Generator | Streams, sizes: np.ndarray, lattic
 
 
 def generate_rooms(rng: np.random.Generator | Streams, n: int, config: RoomConfig) -> RoomBatch:
-    """Draw n rooms: a random assignment of states to locations, a wall, an unobserved region.
+    """Draw n rooms: a random assignment of states to locations, a wall, an unobserved region, duplicate states.
 
     Args:
         rng: the only source of randomness; `Streams` draw each room from a generator of its own.
@@ -202,9 +209,24 @@ def generate_rooms(rng: np.random.Generator | Streams, n: int, config: RoomConfi
     lattice = hex_lattice(config.radius)
     order = rng.random((n, len(config.states)), dtype=np.float32).argsort(1)[:, : lattice.n_locations]
     sizes = rng.integers(int(config.hidden * lattice.n_locations) + 1, size=n)
-    return RoomBatch(
+    rooms = RoomBatch(
         lattice=lattice,
         states=np.asarray(config.states)[order],
         walls=random_walls(rng, n, config),
         observed=~random_regions(rng, sizes, lattice),
     )
+    if config.duplicates[1]:
+        _duplicate(rng, rooms, config.duplicates)
+    return rooms
+
+
+def _duplicate(rng: np.random.Generator | Streams, rooms: RoomBatch, bounds: tuple[int, int]) -> None:
+    """Let pairs of observed free locations share a state, fewer where a room has no more of them."""
+    low, high = bounds
+    rows = np.arange(len(rooms))[:, None]
+    free = rooms.observed & ~rooms.walls
+    pairs = np.minimum(rng.integers(low, high + 1, len(rooms)), free.sum(1) // 2)
+    order = np.where(free, rng.random(free.shape, dtype=np.float32), 2).argsort(1)
+    copies, originals = order[:, : 2 * high : 2], order[:, 1 : 2 * high : 2]
+    drawn = np.arange(high) < pairs[:, None]
+    rooms.states[rows, copies] = rooms.states[rows, np.where(drawn, originals, copies)]

@@ -62,7 +62,9 @@ def move_kinds(banks: BankBatch) -> np.ndarray:
     return kind
 
 
-def draw_queries(rng: np.random.Generator, banks: BankBatch, n: int, mix=PAPER_MIX) -> QueryBatch:
+def draw_queries(
+    rng: np.random.Generator, banks: BankBatch, n: int, mix=PAPER_MIX, start: np.ndarray | None = None
+) -> QueryBatch:
     """Draw n queries for each bank, each with one component masked.
 
     Args:
@@ -70,6 +72,7 @@ def draw_queries(rng: np.random.Generator, banks: BankBatch, n: int, mix=PAPER_M
         banks: B banks.
         n: queries for each bank.
         mix: shares of the kinds in the order of Kind; kinds that a room lacks leave their share to others.
+        start: (B,) int, the location of each room where all its queries start. None: any.
 
     Raises:
         ValueError: if mix has not one share for each kind.
@@ -78,7 +81,10 @@ def draw_queries(rng: np.random.Generator, banks: BankBatch, n: int, mix=PAPER_M
         raise ValueError(f"mix needs {len(Kind)} shares, got {len(mix)}")
     rooms = banks.rooms
     batch = len(rooms)
-    kind = move_kinds(banks).reshape(batch, -1)
+    kind = move_kinds(banks)
+    if start is not None:
+        kind[np.arange(kind.shape[1]) != start[:, None]] = -1
+    kind = kind.reshape(batch, -1)
     # Inverse CDF: each move weighs the share of its kind over how many of that kind the room has.
     weight = np.zeros(kind.shape, np.float64)
     for k, share in enumerate(mix):

@@ -1,10 +1,10 @@
-"""Minimal spanning trajectories of batches of rooms (paper: "TEM-T Implementation")."""
+"""Trajectories of batches of rooms: those that span them, and walks that lead to where a query starts."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from eswm_gym.rooms.banks import BankBatch
+from eswm_gym.rooms.banks import BankBatch, observed_moves
 from eswm_gym.rooms.generation import RoomBatch
 from eswm_gym.rooms.lattice import N_ACTIONS
 
@@ -28,6 +28,8 @@ def free_distances(rooms: RoomBatch) -> np.ndarray:
 
 def trajectory_banks(rng: np.random.Generator, rooms: RoomBatch, longest: int) -> BankBatch:
     """Walk through every observed free location and bump into every observed wall location beside them.
+
+    Paper: "TEM-T Implementation".
 
     The walk starts anywhere in the largest cluster of observed free locations and goes to the nearest location that it
     has not visited, of several to the one most hemmed in by visited ones, which is close to a travelling salesman's
@@ -83,3 +85,31 @@ def trajectory_banks(rng: np.random.Generator, rooms: RoomBatch, longest: int) -
     steps = max(1, (source >= 0).sum(1).max(initial=0))
     seen = RoomBatch(lattice, rooms.states, rooms.walls, observed)
     return BankBatch(seen, source[:, :steps], action[:, :steps])
+
+
+def add_walks(rng: np.random.Generator, banks: BankBatch, steps: int, rows: int) -> BankBatch:
+    """Put a random walk behind each bank, as the last of its rows and in order: the way to where a query starts.
+
+    A walk starts anywhere in the observed region and takes moves on the lattice, bumps into walls among them, which do
+    not leave that region. Where there are none, its rows are padding. Paper: figure "duplicated states".
+
+    Args:
+        rng: source of randomness.
+        banks: B banks.
+        steps: length of each walk.
+        rows: length of the banks with the walks, and padding between.
+    """
+    rooms = banks.rooms
+    n, length = banks.source.shape
+    source, action = np.full((n, rows), -1), np.full((n, rows), -1)
+    source[:, :length], action[:, :length] = banks.source, banks.action
+    batch = np.arange(n)
+    moves = observed_moves(rooms) & rooms.lattice.on_lattice
+    targets = rooms.targets()
+    here = (moves.any(2) * (1 - rng.random(rooms.states.shape))).argmax(1)
+    walks = moves[batch, here].any(1)
+    for row in range(rows - steps, rows):
+        move = (moves[batch, here] * (1 - rng.random((n, N_ACTIONS)))).argmax(1)
+        source[walks, row], action[walks, row] = here[walks], move[walks]
+        here = np.where(walks, targets[batch, here, move], here)
+    return BankBatch(rooms, source, action)

@@ -25,8 +25,10 @@ from eswm_gym.rooms import (
     spanning_banks,
     walk_banks,
 )
-from eswm_gym.rooms.trajectories import trajectory_banks
+from eswm_gym.rooms.trajectories import add_walks, trajectory_banks
 from eswm_gym.world_model.eswm import ACTION, END, MASKED, SOURCE
+
+NO_CONTEXT = 0.1  # share of training banks without the context that their source gives them
 
 
 class Problems(NamedTuple):
@@ -67,6 +69,7 @@ class Source:
         share: how often it is drawn, relative to the other sources.
         mix: shares of the kinds of query.
         components: those that may be masked.
+        context: length of a walk in the last rows of each bank, which ends where all queries of that bank start.
     """
 
     rooms: RoomConfig
@@ -74,20 +77,27 @@ class Source:
     share: float = 1.0
     mix: tuple[float, ...] = TRAINING_MIX
     components: tuple[int, ...] = (SOURCE, ACTION, END)
+    context: int = 0
+
+    def __post_init__(self) -> None:
+        if self.context < 0:
+            raise ValueError(f"context must not be negative, got {self.context}")
 
     @property
     def capacity(self) -> int:
         """Rows of the padded banks.
 
         One less than the locations if minimal, two more than that for each wall location in a trajectory, which bumps
-        into it and goes around it, else up to twice the locations.
+        into it and goes around it, else up to twice the locations; and the context.
         """
         n = hex_lattice(self.rooms.radius).n_locations
         detours = {"minimal": 0, "trajectory": 2 * self.rooms.wall_lengths[1]}
-        return n - 1 + detours[self.bank] if self.bank in detours else 2 * n
+        return self.context + (n - 1 + detours[self.bank] if self.bank in detours else 2 * n)
 
     def draw_banks(self, rng: np.random.Generator, n: int) -> BankBatch:
-        """Draw n rooms with a bank each."""
+        """Draw n rooms with a bank each, the context behind it."""
+        if self.context:
+            return add_walks(rng, replace(self, context=0).draw_banks(rng, n), self.context, self.capacity)
         rooms = generate_rooms(rng, n, self.rooms)
         if self.bank == "walk":
             return walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n), orderly=0.75)
@@ -101,8 +111,17 @@ class Source:
     def draw(self, rng: np.random.Generator, rooms: int, queries: int, n_states: int) -> Problems:
         """Draw a batch of problems for a vocabulary."""
         banks = self.draw_banks(rng, rooms)
-        asked = self.mask(rng, draw_queries(rng, banks, queries, self.mix))
-        return to_problems(banks, asked, self.capacity, n_states)
+        asked = self.mask(rng, draw_queries(rng, banks, queries, self.mix, self.start(banks)))
+        problems = to_problems(banks, asked, self.capacity, n_states)
+        if self.context:  # left out now and then, so that a model learns what it can answer without
+            problems.memories[rng.random(rooms) < NO_CONTEXT, -self.context :] = MASKED
+        return problems
+
+    def start(self, banks: BankBatch) -> np.ndarray | None:
+        """(B,) int, the location where the context of each bank ends, any where it is padding. None without context."""
+        if not self.context:
+            return None
+        return banks.rooms.targets()[np.arange(len(banks.source)), banks.source[:, -1], banks.action[:, -1]]
 
     def mask(self, rng: np.random.Generator, queries: QueryBatch) -> QueryBatch:
         """Mask only the components that this source asks for."""

@@ -50,7 +50,7 @@ def evaluate(
     rows, loss = [], 0.0
     for start in range(0, n_rooms, chunk):
         banks = source.draw_banks(rng, min(chunk, n_rooms - start))
-        queries = source.mask(rng, draw_queries(rng, banks, 48, source.mix))
+        queries = source.mask(rng, draw_queries(rng, banks, 48, source.mix, source.start(banks)))
         problems = to_problems(banks, queries, source.capacity, model.config.n_states)
         prediction = model(problems.memories.to(device), problems.query.to(device))
         share = len(problems.query) / n_rooms

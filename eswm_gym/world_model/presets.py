@@ -10,7 +10,7 @@ from eswm_gym.rooms import PAPER_MIX, RoomConfig
 from eswm_gym.rooms.grid import GridConfig
 from eswm_gym.world_model.data import Source
 from eswm_gym.world_model.emwm import EMWMConfig
-from eswm_gym.world_model.eswm import END, ModelConfig
+from eswm_gym.world_model.eswm import ACTION, END, ModelConfig
 from eswm_gym.world_model.grid_data import GridSource
 from eswm_gym.world_model.recurrent import RecurrentConfig
 from eswm_gym.world_model.tem_t import TEMTConfig
@@ -78,6 +78,13 @@ _UNSEEN_ONLY = (1.0, 0.0, 0.0, 0.0)
 # Trained on the states with an odd number of ones among their bits and tested on the others: of odd numbers the last
 # bit is always 1, and no model could learn to predict another.
 _ODD, _EVEN = (tuple(s for s in _STATES if s.bit_count() % 2 == odd) for odd in (1, 0))
+_CONTEXT = 6  # moves that lead to where a query starts, in rooms with duplicate states
+_PAPER_WALL = Source(RoomConfig.random_wall(3), mix=PAPER_MIX)
+_OPEN_ARENA = Source(RoomConfig.open_arena(states=_ODD), mix=_UNSEEN_ONLY)
+_OPEN_ARENA_SETTINGS = {
+    "open-arena-seen": _OPEN_ARENA,
+    "open-arena-unseen": replace(_OPEN_ARENA, rooms=RoomConfig.open_arena(states=_EVEN)),
+}
 
 
 def _comparison(
@@ -86,11 +93,18 @@ def _comparison(
     """The paper's comparison of architectures on its own problems: each with about a million parameters."""
     n_states = 2**6 if codec == "binary" else 37
 
-    def on_trajectories(source: Source) -> Source:
-        return replace(source, bank="trajectory", components=(END,))
+    def ends(source: Source) -> Source:
+        return replace(source, components=(END,))
 
-    walked = on_trajectories(train)
-    walked_settings = {name: on_trajectories(source) for name, source in settings.items()}
+    def with_duplicates(source: Source, fewest: int, most: int) -> Source:
+        rooms = replace(source.rooms, duplicates=(fewest, most))
+        # Few walks end beside what is unobserved: those that do make up for the others.
+        unseen, seen, unsolvable, off_lattice = source.mix
+        mix = (unseen, seen, 10 * unsolvable, off_lattice)
+        return replace(source, rooms=rooms, mix=mix, components=(ACTION, END), context=_CONTEXT)
+
+    walked = replace(train, bank="trajectory")
+    walked_settings = {name: replace(source, bank="trajectory") for name, source in settings.items()}
     transformer = TransformerConfig(n_states, dim=144, layers=4, relational=False, readout="classes", codec=codec)
     relational = TransformerConfig(n_states, dim=128, layers=4, state_embeddings=False)
     lstm = RecurrentConfig(n_states, dim=174, layers=4, cell="lstm", codec=codec)
@@ -99,12 +113,48 @@ def _comparison(
     emwm = EMWMConfig(n_states, dim=396, codec=codec)
     return {
         f"{prefix}-t": Preset(transformer, (train,), settings),
+        f"{prefix}-t-duplicates": Preset(
+            replace(transformer, context=_CONTEXT),
+            (with_duplicates(train, 0, 3),),
+            {name: with_duplicates(source, 0, 0) for name, source in settings.items()}
+            | {f"{name}-duplicates": with_duplicates(source, 1, 3) for name, source in settings.items()},
+            rooms=64,
+            queries=12,
+        ),
         f"{prefix}-t-relational": Preset(relational, (train,), settings),
+        f"{prefix}-t-trajectory": Preset(transformer, (walked,), walked_settings),
+        f"{prefix}-t-relational-trajectory": Preset(relational, (walked,), walked_settings),
         # These read the whole bank anew for each query: many rooms with few queries teach more for the same work.
         f"{prefix}-lstm": Preset(lstm, (train,), settings, rooms=128, queries=1),
         f"{prefix}-mamba": Preset(mamba, (train,), settings, rooms=128, queries=1),
-        f"{prefix}-tem-t": Preset(tem_t, (walked,), walked_settings),
-        f"{prefix}-emwm": Preset(emwm, (walked,), walked_settings),
+        # These complete end states alone.
+        f"{prefix}-tem-t": Preset(tem_t, (ends(walked),), {k: ends(source) for k, source in walked_settings.items()}),
+        f"{prefix}-emwm": Preset(emwm, (ends(train),), {k: ends(source) for k, source in settings.items()}),
+    }
+
+
+def _ablations() -> dict[str, Preset]:
+    """Small ones: depth and heads in Open Arena, and in Random Wall what the transformers here add to the paper's."""
+    arena = TransformerConfig(64, dim=96, relational=False, readout="classes", codec="binary")
+    shapes = [(6, 2), (6, 4), (6, 8), (6, 16), (2, 8), (4, 8), (8, 8)]
+    wall = TransformerConfig(37, dim=96, layers=4, relational=False, readout="classes")
+    attention = {
+        "cross": wall,
+        "cross-relations": replace(wall, relational=True),
+        "joint": replace(wall, query_attention="joint"),
+        "joint-relations": replace(wall, query_attention="joint", relational=True),
+        "cross-unaligned": replace(wall, aligned=False),
+    }
+    return {
+        f"oa-small-{layers}l-{heads}h": Preset(
+            replace(arena, layers=layers, heads=heads), (_OPEN_ARENA,), _OPEN_ARENA_SETTINGS
+        )
+        for layers, heads in shapes
+    } | {
+        f"rw-small-{name}": Preset(
+            model, (_PAPER_WALL,), {"random-wall-37": _PAPER_WALL}, *((128, 1) if "joint" in name else (32, 64))
+        )
+        for name, model in attention.items()
     }
 
 
@@ -136,19 +186,17 @@ PRESETS = {
         rooms=16,
         queries=16,
     ),
-    **_comparison(
-        "rw",
-        "integer",
-        Source(RoomConfig.random_wall(3), mix=PAPER_MIX),
-        {"random-wall-37": Source(RoomConfig.random_wall(3), mix=PAPER_MIX)},
+    **_comparison("rw", "integer", _PAPER_WALL, {"random-wall-37": _PAPER_WALL}),
+    **_comparison("oa", "binary", _OPEN_ARENA, _OPEN_ARENA_SETTINGS),
+    # The agent's architecture: deep with few parameters.
+    "oa-t-looped": Preset(
+        TransformerConfig(64, dim=128, layers=2, loops=7, state_embeddings=False), (_OPEN_ARENA,), _OPEN_ARENA_SETTINGS
     ),
-    **_comparison(
-        "oa",
-        "binary",
-        Source(RoomConfig.open_arena(states=_ODD), mix=_UNSEEN_ONLY),
-        {
-            "open-arena-seen": Source(RoomConfig.open_arena(states=_ODD), mix=_UNSEEN_ONLY),
-            "open-arena-unseen": Source(RoomConfig.open_arena(states=_EVEN), mix=_UNSEEN_ONLY),
-        },
+    # Trained on banks that hold more than they need.
+    "rw-t-dense": Preset(
+        TransformerConfig(37, dim=144, layers=4, relational=False, readout="classes"),
+        (replace(_PAPER_WALL, bank="dense"),),
+        {"random-wall-37": _PAPER_WALL, "random-wall-37-dense": replace(_PAPER_WALL, bank="dense")},
     ),
+    **_ablations(),
 }

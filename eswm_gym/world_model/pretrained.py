@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -107,15 +108,16 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
     return model.eval().requires_grad_(False).to(device)
 
 
-def save_model(model: ESWM, path: str | Path, **info: Any) -> None:
+def save_model(model: ESWM, path: str | Path, dtype: torch.dtype = torch.float32, **info: Any) -> None:
     """Write PATH.safetensors and PATH.json, each to a temporary file first, so that neither is ever half written.
 
     A kill at any moment leaves the old model or the new one: the JSON holds the weights' hash, and between the two
     renames the temporary JSON is the one that `load_model` reads.
 
     Args:
-        model: compiled or not; its parameters are written in float32 from any device.
+        model: compiled or not, on any device.
         path: with or without a suffix.
+        dtype: of the weights in the file; float16 takes half the room. A loaded model's are float32.
         **info: what else the JSON should say, such as metrics.
 
     Raises:
@@ -124,7 +126,7 @@ def save_model(model: ESWM, path: str | Path, **info: Any) -> None:
     model = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
     architecture = next(name for name, (kind, _) in ARCHITECTURES.items() if type(model) is kind)
     radius = {} if model.latent_radius is None else {"latent_radius": model.latent_radius}
-    write_pair(path, model.state_dict(), architecture, model.config.to_dict(), **radius, **info)
+    write_pair(path, model.state_dict(), architecture, model.config.to_dict(), dtype, **radius, **info)
 
 
 def read_weights(weights: Path, sha256: str) -> dict[str, Tensor]:
@@ -158,11 +160,16 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
 
 
 def write_pair(
-    path: str | Path, tensors: Mapping[str, Tensor], architecture: str, config: dict[str, Any], **info: Any
+    path: str | Path,
+    tensors: Mapping[str, Tensor],
+    architecture: str,
+    config: dict[str, Any],
+    dtype: torch.dtype = torch.float32,
+    **info: Any,
 ) -> None:
-    """Write tensors, in float32 from any device, and the JSON that describes them, as `save_model` says."""
+    """Write tensors, from any device, and the JSON that describes them, as `save_model` says."""
     weights, description = _files(path)
-    written = {name: value.detach().cpu().float().contiguous() for name, value in tensors.items()}
+    written = {name: value.detach().cpu().to(dtype).contiguous() for name, value in tensors.items()}
     require_finite(written)
     weights.parent.mkdir(parents=True, exist_ok=True)
     if unfinished := _unfinished(path):  # what an earlier call was killed in, before its JSON is written over

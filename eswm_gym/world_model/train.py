@@ -85,6 +85,7 @@ class Run:
         self.preset: Preset = PRESETS[name]
         self.step, self.seconds = 0, 0.0
         self.origin: dict[str, Any] | None = None  # how the weights that it started from were trained
+        self.curve: list[dict[str, float]] = []  # what it reported, report by report
         torch.manual_seed(seed)
         self.model = build_model(self.preset.model)
         optimizers = make_optimizers(self.model, self.preset.lr)
@@ -107,6 +108,7 @@ class Run:
                 "step": self.step,
                 "seconds": self.seconds,
                 "origin": self.origin,
+                "curve": self.curve,
                 "model": self.model.state_dict(),
                 "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             }
@@ -137,7 +139,8 @@ class Run:
         except Exception as error:
             raise CheckpointError(f"{self.checkpoint} does not fit preset {self.name!r}: {error!r}") from error
         _load(state, self.model, self.optimizers)
-        self.step, self.seconds, self.origin = state["step"], state["seconds"], state["origin"]
+        self.step, self.seconds = state["step"], state["seconds"]
+        self.origin, self.curve = state["origin"], state["curve"]
 
     def start_from(self, path: Path) -> None:
         """Start from the weights of a saved model in place of random ones.
@@ -220,6 +223,8 @@ class Run:
         for setting, found in self._evaluate(n_rooms=100).items():
             metrics |= {f"{setting}/{key}": value for key, value in found.items() if not key.startswith("n/")}
         self.fabric.log_dict(metrics, self.step)
+        losses = {key: value for key, value in metrics.items() if key.endswith("loss")}
+        self.curve.append({"step": self.step, "minutes": metrics["minutes"], **losses})
         line = f"{self.seconds / 60:6.1f} min  step {self.step:6d}  loss {loss:.4f}  {rate:7.0f} pairs/s"
         for setting in self.preset.settings:
             line += f"  {setting}"
@@ -236,8 +241,8 @@ class Run:
     def _evaluate(self, n_rooms: int) -> dict[str, dict[str, float]]:
         return {setting: evaluate(self.model, rooms, n_rooms) for setting, rooms in self.preset.settings.items()}
 
-    def finish(self, n_rooms: int) -> None:
-        """Evaluate on held-out rooms and write the model.
+    def finish(self, n_rooms: int, dtype: torch.dtype = torch.float32) -> None:
+        """Evaluate on held-out rooms and write the model, its weights in this type.
 
         Raises:
             ValueError: if training has diverged: a weight is not finite.
@@ -252,8 +257,9 @@ class Run:
                 "hours": round(self.seconds / 3600, 3),
                 "pairs": self.step * self.preset.rooms * self.preset.queries * self.fabric.world_size,
                 "torch": torch.__version__,
+                "curve": [{key: round(value, 4) for key, value in point.items()} for point in self.curve],
             } | ({} if self.origin is None else {"started_from": self.origin})
-            save_model(self.model, self.out / self.name, training=training, metrics=metrics)
+            save_model(self.model, self.out / self.name, dtype, training=training, metrics=metrics)
             for setting, found in metrics.items():
                 for key, value in found.items():
                     if not key.startswith("n/"):
@@ -268,7 +274,7 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
             if (damaged := archive.testzip()) is not None:
                 raise zipfile.BadZipFile(f"{damaged} does not have its checksum")
         state = torch.load(path, map_location="cpu", weights_only=True)
-        if missing := {"name", "seed", "step", "seconds", "origin", "model", "optimizers"} - set(state):
+        if missing := {"name", "seed", "step", "seconds", "origin", "curve", "model", "optimizers"} - set(state):
             raise KeyError(*sorted(missing))
     except FileNotFoundError:
         raise
@@ -323,6 +329,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         "--workers", type=int, help="processes that make data (default 0 on a CPU, else the cores less 2)"
     )
     parser.add_argument("--no-compile", action="store_true", help="do without torch.compile")
+    parser.add_argument("--half", action="store_true", help="save the weights in float16, which takes half the room")
     parser.add_argument("--eval-rooms", type=int, default=1000, help="rooms of the last evaluation, 48 queries each")
     args = parser.parse_args(argv)
     if not args.minutes > 0 or (args.steps is not None and args.steps <= 0):  # nan is not greater either
@@ -354,7 +361,7 @@ def main(argv: list[str] | None = None) -> None:
             flush=True,
         )
     if run.train(args.steps, args.minutes, workers):
-        run.finish(args.eval_rooms)
+        run.finish(args.eval_rooms, torch.float16 if args.half else torch.float32)
     elif fabric.is_global_zero:
         print(f"stopped at step {run.step}; continue with --resume --out {out}")
 

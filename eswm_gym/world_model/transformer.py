@@ -46,6 +46,8 @@ class TransformerConfig(ModelConfig):
             alone: renaming the states of a room cannot change its answers, and any vocabulary will do.
         codec: states are "integer" symbols or "binary" numbers.
         aligned: start with heads that find the transitions which share a state; see `Transformer.align`.
+        context: how many of the last rows of a bank are not a set but a walk to where all queries start: what tells
+            locations with one state apart. Each has a learned embedding of its place in the walk.
     """
 
     heads: int = 4
@@ -56,6 +58,7 @@ class TransformerConfig(ModelConfig):
     state_embeddings: bool = True
     codec: Literal["integer", "binary"] = "integer"
     aligned: bool = True
+    context: int = 0
 
     def __post_init__(self) -> None:
         require_choices(
@@ -69,6 +72,8 @@ class TransformerConfig(ModelConfig):
             raise ValueError("a model without state embeddings must be relational with readout='pointer'")
         if self.codec == "binary" and not self.state_embeddings:
             raise ValueError("a binary codec embeds states")
+        if self.context and not (0 < self.context <= self.max_memories and self.query_attention == "cross"):
+            raise ValueError(f"context must lie between 0 and max_memories, with cross attention, got {self.context}")
 
 
 def relations(reader: Tensor, read: Tensor) -> Tensor:
@@ -155,7 +160,8 @@ class Transformer(TokenModel):
             self.point_from = nn.Linear(config.dim, 4 * config.dim, bias=False)
             self.point_to = nn.Linear(config.dim, 2 * config.dim, bias=False)
             self.unknown = nn.Linear(config.dim, 2)
-
+        if config.context:
+            self.place = nn.Parameter(torch.zeros(config.context, config.dim))
         if config.aligned and config.state_embeddings:
             self.align()
 
@@ -167,26 +173,26 @@ class Transformer(TokenModel):
         last third. The queries and the keys of a head are one random projection of two of these thirds. Training is
         free to change all of it, but need not first discover, state by state, that two embeddings mean one place.
         """
-        codec, heads = self.codec, self.config.heads
-        width = codec.embed_source.embedding_dim  # a binary codec embeds each bit in a part of its own
+        heads, dim = self.config.heads, self.config.dim
+        sources, ends, actions = self.codec.embed_source.weight, self.codec.embed_end.weight, self.embed_action.weight
+        width = sources.shape[1]  # a binary codec embeds each bit in a part of the token
         third = width // 3
         source, end, action = (slice(i * third, (i + 1) * third) for i in range(3))
-        codes = codec.embed_source.weight[:, :third].clone()
-        for weight, own in ((codec.embed_source.weight, source), (codec.embed_end.weight, end)):
-            weight.zero_()[:, own] = math.sqrt(3) * codes
-        by_part = self.embed_action.weight.view(-1, width)
-        kept = by_part[:, action].clone()
-        by_part.zero_()[:, action] = math.sqrt(3) * kept
-        for block in self.blocks:
-            # (head, its own dimensions, part, within the part)
-            query, key = (
-                w.weight.zero_().view(heads, -1, self.config.dim // width, width) for w in (block.query, block.key)
-            )
+        codes, actions = sources[:, :third].clone(), actions.view(-1, width)
+        for table, own, code in (
+            (sources, source, codes),
+            (ends, end, codes),
+            (actions, action, actions[:, action].clone()),
+        ):
+            table.zero_()[:, own] = math.sqrt(3) * code
+        looked_for = ((source, end), (end, source), (source, source), (end, end))
+        for block in self.depth[: self.config.layers]:
+            # (heads, dimensions of a head, parts of a token, width)
+            query, key = (w.weight.zero_().view(heads, -1, dim // width, width) for w in (block.query, block.key))
             for head in range(heads):
-                mine, theirs = ((source, end), (end, source), (source, source), (end, end))[head % N_RELATIONS]
-                projection = nn.init.orthogonal_(torch.empty(query[head, ..., mine].flatten(1).shape))
-                query[head, ..., mine] = projection.unflatten(1, (-1, third))
-                key[head, ..., theirs] = projection.unflatten(1, (-1, third))
+                mine, theirs = looked_for[head % N_RELATIONS]
+                projection = nn.init.orthogonal_(torch.empty(dim // heads, dim // width * third))
+                query[head, ..., mine] = key[head, ..., theirs] = projection.unflatten(1, (-1, third))
 
     @property
     def depth(self) -> list[Block]:
@@ -204,6 +210,10 @@ class Transformer(TokenModel):
         if self.config.query_attention == "joint":
             return EncodedBank(memories)
         x = self.embed(memories)
+        if context := self.config.context:
+            if x.shape[1] < context:
+                raise ValueError(f"the last {context} rows of a bank are the context, but there are {x.shape[1]} rows")
+            x = torch.cat([x[:, :-context], x[:, -context:] + self.place.to(x.dtype)], 1)
         mask, related = self._context(memories, memories, x.dtype)
         keys_values = []
         for block in self.depth:

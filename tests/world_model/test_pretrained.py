@@ -91,6 +91,17 @@ def test_any_precision_is_written_as_float32(tmp_path):
     assert all(torch.equal(loaded[key], value.float()) for key, value in expected.items())
 
 
+def test_a_model_in_half_precision_takes_half_the_room_and_is_loaded_in_full(tmp_path, saved):
+    save_model(fresh(), tmp_path / "half", torch.float16)
+    sizes = [path.with_suffix(".safetensors").stat().st_size for path in (tmp_path / "half", saved)]
+    saves = 2 * sum(value.numel() for value in fresh().state_dict().values())
+    assert sizes[1] - sizes[0] == pytest.approx(saves, abs=64)
+    loaded, expected = load_model(tmp_path / "half").state_dict(), fresh().state_dict()
+    for key, value in expected.items():
+        assert loaded[key].dtype == torch.float32
+        torch.testing.assert_close(loaded[key], value, rtol=2**-11, atol=1e-7)
+
+
 def test_saving_over_a_model_replaces_it(saved):
     other = fresh(seed=1)
     save_model(other, saved)

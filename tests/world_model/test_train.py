@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 pytest.importorskip("lightning")
 
@@ -54,6 +55,17 @@ def test_training_goes_on_from_a_saved_model(tmp_path):
     other = run_in(tmp_path / "third", name="random-wall")
     with pytest.raises(ValueError, match="is a model with .* preset 'random-wall' has"):
         other.start_from(first)
+
+
+def test_the_model_tells_how_its_loss_fell(tmp_path):
+    arguments = ["tiny", "--no-compile", "--precision", "32-true", "--device", "cpu", "--eval-rooms", "20", "--half"]
+    for steps, resume in (("3", []), ("5", ["--resume"])):
+        main([*arguments, "--steps", steps, "--out", str(tmp_path), *resume])
+    curve = json.loads((tmp_path / "tiny.json").read_text())["training"]["curve"]
+    assert [point["step"] for point in curve] == [3, 5]
+    for point in curve:  # a guess among seven states or six actions, and "I don't know"
+        assert 1 < point["loss"] < 4 and 1 < point["random-wall-7/loss"] < 4
+    assert load_file(tmp_path / "tiny.safetensors")["action_head.bias"].dtype == torch.float16
 
 
 def test_same_seed_same_weights_and_another_seed_others(tmp_path):

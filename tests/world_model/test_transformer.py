@@ -365,3 +365,24 @@ def test_imagine_refuses_actions_and_memories_outside_the_vocabulary():
 def test_unknown_choices_are_named(option):
     with pytest.raises(ValueError, match=str(*option.values())):
         TransformerConfig(**option)
+
+
+@pytest.mark.parametrize("codec", ["integer", "binary"])
+def test_at_first_each_head_looks_for_one_way_to_share_a_state(codec):
+    """Of the memories, the query (3, 0, 5) shares its source or its end with one of each kind."""
+    model = Transformer(TransformerConfig(64, dim=96, layers=2, relational=False, readout="classes", codec=codec))
+    memories = torch.tensor([[[7, 1, 3], [5, 1, 8], [3, 1, 9], [60, 1, 5], [33, 0, 40], [18, 2, 44]]])
+    shared = [0, 1, 2, 3]  # source is end, end is source, source is source, end is end
+    x, query = model.embed(memories), model.embed(torch.tensor([[[3, 0, 5]]]))
+    for block in model.blocks:
+        key, _ = block.keys_values(x)
+        asked = block._split(block.query(block.attention_norm(query)))
+        assert (asked @ key[:, :, 1:].mT)[0, :, 0].argmax(1).tolist() == shared
+
+
+def test_unaligned_weights_look_for_nothing_yet():
+    torch.manual_seed(0)
+    config = TransformerConfig(64, dim=96, layers=1, relational=False, readout="classes", aligned=False)
+    source, end = (Transformer(config).codec.embed_source.weight, Transformer(config).codec.embed_end.weight)
+    similar = torch.nn.functional.cosine_similarity(source, end)
+    assert similar.abs().mean() < 0.2

@@ -1,0 +1,25 @@
+"""The models of the benchmarks: those that the package comes with, and in `weights` those trained to be compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from eswm_gym.world_model import ESWM, available, load_model, load_pretrained
+from eswm_gym.world_model.pretrained import model_info, read_info
+
+WEIGHTS = Path(__file__).with_name("weights")
+
+
+def find_model(name: str, device: str = "cpu") -> ESWM:
+    """A model by its name, or by the path of its file."""
+    return load_pretrained(name, device) if name in available() else load_model(_path(name), device)
+
+
+def find_info(name: str) -> dict[str, Any]:
+    """What the JSON of a model says."""
+    return model_info(name) if name in available() else read_info(_path(name))
+
+
+def _path(name: str) -> Path:
+    return WEIGHTS / name if (WEIGHTS / f"{name}.safetensors").exists() else Path(name)

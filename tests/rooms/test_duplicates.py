@@ -1,0 +1,149 @@
+"""Rooms in which pairs of locations share a state, walks that lead somewhere, and queries that start there."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eswm_gym.rooms import (
+    BankBatch,
+    Room,
+    RoomBatch,
+    RoomConfig,
+    draw_queries,
+    generate_rooms,
+    hex_lattice,
+    move_kinds,
+    spanning_banks,
+)
+from eswm_gym.rooms.streams import Streams
+from eswm_gym.rooms.trajectories import add_walks
+
+seeds = st.integers(0, 2**32 - 1)
+families = st.builds(
+    lambda radius, walls, hidden: {"radius": radius, "wall_length": walls, "hidden": hidden},
+    st.sampled_from([1, 2, 3]),
+    st.sampled_from([(0, 0), (0, 2), (1, 4)]),
+    st.sampled_from([0.0, 0.4, 1.0]),
+)
+
+
+@given(family=families, low=st.integers(0, 3), more=st.integers(0, 3), seed=seeds)
+def test_pairs_of_free_locations_share_a_state(family, low, more, seed):
+    high = min(3, low + more)
+    rooms = generate_rooms(np.random.default_rng(seed), 5, RoomConfig.random_wall(**family, duplicates=(low, high)))
+    plain = generate_rooms(np.random.default_rng(seed), 5, RoomConfig.random_wall(**family))
+    for i in range(5):
+        shown = rooms.states[i].tolist()
+        free = set(np.flatnonzero(rooms.observed[i] & ~rooms.walls[i]).tolist())
+        shared = {state for state, n in Counter(shown).items() if n > 1}
+        assert all(shown.count(state) == 2 for state in shared)
+        assert min(low, len(free) // 2) <= len(shared) <= high
+        pairs = {here for here, state in enumerate(shown) if state in shared}
+        assert pairs <= free
+        assert set(np.flatnonzero(rooms.duplicated()[i]).tolist()) == pairs
+        # All else is as it would be without: one of each pair has its own state still.
+        assert (rooms.states[i] != plain.states[i]).sum() == len(shared)
+        assert (rooms.walls[i] == plain.walls[i]).all() and (rooms.observed[i] == plain.observed[i]).all()
+
+
+def test_any_number_of_pairs_anywhere():
+    rooms = generate_rooms(np.random.default_rng(0), 4000, RoomConfig.open_arena(1, duplicates=(0, 3)))
+    pairs = np.array([7 - len(set(states)) for states in rooms.states.tolist()])
+    assert (abs(np.bincount(pairs) - 1000) < 5 * (4000 * 3 / 16) ** 0.5).all()
+    share = rooms.duplicated().mean(0)  # 3 / 2 pairs among 7 locations on average
+    assert share == pytest.approx(3 / 7, abs=0.04)
+
+
+def test_streams_draw_duplicates_as_each_room_alone():
+    config = RoomConfig.random_wall(2, duplicates=(0, 4))
+    streams = Streams([np.random.default_rng(i) for i in range(30)], np.zeros(30, np.uint32), np.zeros(30, bool))
+    together = generate_rooms(streams, 30, config).states
+    alone = [generate_rooms(np.random.default_rng(i), 1, config).states[0] for i in range(30)]
+    np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize("duplicates", [(-1, 2), (3, 2), (0, 19), (19, 19)])
+def test_errors(duplicates):
+    with pytest.raises(ValueError, match="duplicates must be 0 <= least <= greatest <= 18 pairs of 37 locations, got"):
+        RoomConfig.random_wall(3, duplicates=duplicates)
+    RoomConfig.random_wall(3, duplicates=(0, 18))
+
+
+def test_a_single_room_is_refused():
+    """Environments and agents take a state for a place."""
+    with pytest.raises(ValueError, match="states must be different"):
+        Room.generate(np.random.default_rng(0), RoomConfig.random_wall(2, duplicates=(1, 1)))
+
+
+def two_sevens() -> RoomBatch:
+    """Rows 0 1 / 2 3 4 / 5 6; locations 1 and 5 show state 7, location 4 is a wall and 6 is not observed."""
+    walls, observed = np.zeros((1, 7), bool), np.ones((1, 7), bool)
+    walls[0, 4], observed[0, 6] = True, False
+    return RoomBatch(hex_lattice(1), np.array([[0, 7, 2, 3, 4, 7, 6]]), walls, observed)
+
+
+def test_truth_by_hand():
+    """True from either location: 1 lies beside 0, 3 and the wall, 5 beside 2, 3 and 6."""
+    rooms = two_sevens()
+    assert rooms.duplicated().tolist() == [[False, True, False, False, False, True, False]]
+    true = [(7, 3, 0), (7, 4, 3), (7, 5, 7), (7, 2, 2), (7, 1, 3), (7, 0, 6), (0, 0, 7), (2, 5, 7), (7, 3, 7)]
+    false = [(7, 3, 2), (7, 4, 0), (7, 2, 3), (7, 0, 0), (4, 3, 3), (3, 0, 4), (7, 6, 7), (7, -1, 7), (-1, 0, -1)]
+    assert rooms.is_true(np.array([true])).all()
+    assert not rooms.is_true(np.array([false])).any()
+
+
+# Walks
+
+
+@given(family=families, steps=st.integers(1, 6), more=st.integers(0, 3), seed=seeds)
+def test_a_walk_goes_through_the_observed_region(true_room, family, steps, more, seed):
+    rng = np.random.default_rng(seed)
+    banks = spanning_banks(rng, generate_rooms(rng, 5, RoomConfig.random_wall(**family)))
+    length = banks.source.shape[1]
+    walked = add_walks(rng, banks, steps, length + more + steps)
+    assert walked.rooms is banks.rooms
+    for mine, theirs in ((walked.source, banks.source), (walked.action, banks.action)):
+        np.testing.assert_array_equal(mine[:, :length], theirs)
+        assert (mine[:, length : length + more] == -1).all()
+    for i in range(5):
+        room = true_room(banks.rooms, i)
+        moves = {(here, action) for here, action in room.observed_moves() if room.ahead(here, action) >= 0}
+        way = list(zip(walked.source[i, -steps:].tolist(), walked.action[i, -steps:].tolist(), strict=True))
+        if not moves:
+            assert way == [(-1, -1)] * steps
+            continue
+        assert set(way) <= moves
+        assert all(room.end(*before) == after[0] for before, after in zip(way, way[1:], strict=False))
+
+
+def test_walks_start_and_turn_anywhere():
+    n, rooms = 6000, two_sevens()
+    many = RoomBatch(rooms.lattice, *(np.repeat(x, n, 0) for x in (rooms.states, rooms.walls, rooms.observed)))
+    none = np.full((n, 1), -1)
+    walked = add_walks(np.random.default_rng(0), BankBatch(many, none, none), 2, 3)
+    starts = np.bincount(walked.source[:, 1], minlength=7)
+    assert starts[[4, 6]].sum() == 0
+    assert (abs(starts[[0, 1, 2, 3, 5]] - n / 5) < 5 * (n * 4 / 25) ** 0.5).all()
+    # From location 1 to 0 and 3, and against the wall.
+    second = walked.action[walked.source[:, 2] == 1, 2]
+    counts = np.bincount(second, minlength=6)
+    assert counts[[0, 1, 2]].sum() == 0
+    assert (abs(counts[3:] - len(second) / 3) < 5 * (len(second) * 2 / 9) ** 0.5).all()
+
+
+# Queries
+
+
+@given(family=families, seed=seeds)
+def test_all_queries_start_where_they_are_told_to(family, seed):
+    rng = np.random.default_rng(seed)
+    banks = spanning_banks(rng, generate_rooms(rng, 4, RoomConfig.random_wall(**family)))
+    kinds = move_kinds(banks)
+    here = (kinds >= 0).any(2).argmax(1)
+    queries = draw_queries(rng, banks, 20, start=here)
+    for i in np.flatnonzero((kinds >= 0).any((1, 2))):
+        assert (queries.location[i] == here[i]).all()
+        assert (queries.kind[i] == kinds[i, here[i], queries.action[i]]).all()
