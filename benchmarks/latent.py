@@ -14,7 +14,10 @@ ESWM's Latent Space")? Beside each model a random network of its shape, `untrain
   isomap_disparity    Procrustes' disparity of the room and its two-dimensional ISOMAP (end prediction, six banks,
                       cosine distance, 40 neighbours), 0 at best; isomap_correlation: Spearman's, of their distances
   clusters-*          two clusters of memories side by side, no memory from one to the other: the probability of the
-                      true neighbour across the gap, of any state of the other cluster, of staying, of "I don't know"
+                      true neighbour across the gap, of any state of the other cluster, of staying, of "I don't know";
+                      `ideal` knows all that can be known of how they lie
+  paper-rooms         other architectures and EPN in five kinds of rooms: isomap_disparity, isomap_correlation, and
+                      isomap_srsa, sRSA of the same activations
 
 Layers, and the radius of latent neighbours, are chosen on other rooms than those of the report; `--json` and
 `--by-layer` give every layer. In MiniGrid, from action prediction: srsa_one_heading among the poses of each heading,
@@ -24,14 +27,27 @@ srsa_cells among cells, activations averaged over headings; the control has the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from report import Row, draw_curve, mean, parser, print_table, save_figure, write_json
+from latent_figures import (
+    draw_clusters,
+    draw_depth,
+    draw_geodesics,
+    draw_grid,
+    draw_kinds,
+    draw_probe,
+    draw_srsa,
+    draw_tasks,
+)
+from latent_models import compare_rows
+from latent_subjects import ISOMAP_BANKS, NEIGHBORS, QUICK, Measured, Sizes, Subject, by_layer
+from models import find_model
+from report import Row, mean, parser, print_table, write_json
 from scipy import stats
-from significance import Test, difference_text, p_text, statistic_text
+from significance import Test, print_tests
 from tqdm import tqdm
 
 from eswm_gym.analysis import (
@@ -50,6 +66,7 @@ from eswm_gym.analysis import (
     map_fit,
     path_lengths,
     place_means,
+    placement_belief,
     queries_of,
     r_squared,
     room_of_kind,
@@ -57,80 +74,14 @@ from eswm_gym.analysis import (
     srsa,
     untrained,
 )
-from eswm_gym.analysis.rooms import take
-from eswm_gym.rooms import RoomBatch, RoomConfig, generate_rooms
+from eswm_gym.rooms import RoomConfig, random_walls
 from eswm_gym.rooms.grid import N_HEADINGS, GridBanks, GridConfig, GridRooms, cover_banks, generate_grids, poses
-from eswm_gym.world_model import ESWM, ViewTransformer, available, load_model, load_pretrained
+from eswm_gym.world_model import ESWM, ViewTransformer, available
 
-PAPER = {
-    ("eswm", "srsa"): 0.78,
-    ("untrained", "srsa"): 0.50,
-    ("eswm", "distance_probe"): 0.9342,
-    ("eswm", "latent_r2"): 0.89,
-    ("eswm", "latent_r2_cosine"): 0.89,
-}
-BANKS, ISOMAP_BANKS, NEIGHBORS, PAIRS = 5, 6, 40, 20
+BANKS, PAIRS = 5, 20
 RADII = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8)
 CONNECTED = 0.97  # a radius must connect so many pairs to be chosen
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How many rooms each measure rests on; `other` ones serve to choose."""
-
-    srsa: int = 1000
-    srsa_other: int = 40
-    tasks: int = 50
-    train: int = 3000
-    test: int = 1000
-    probe_other: int = 1000
-    seeds: int = 10
-    geodesics: int = 75
-    geodesics_other: int = 40
-    isomap: int = 3
-    gaps: int = 200
-    grids: int = 20
-
-
-QUICK = Sizes(6, 3, 3, 160, 60, 80, 2, 4, 3, 1, 8, 1)
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A model and its control.
-
-    Attributes:
-        name: in the table: "eswm", or the name of the model's file.
-        model, control: trained and not.
-        seed: of everything.
-    """
-
-    name: str
-    model: ESWM
-    control: ESWM
-    seed: int
-
-    def each(self) -> dict[str, ESWM]:
-        return {self.name: self.model, self.control_name: self.control}
-
-    @property
-    def control_name(self) -> str:
-        return "untrained" if self.name == "eswm" else f"{self.name}-untrained"
-
-    def rng(self, *parts: int) -> np.random.Generator:
-        """A stream of its own for each measure, and for choosing and reporting."""
-        return np.random.default_rng([self.seed, *parts])
-
-    def paper(self, method: str, metric: str) -> float | None:
-        return PAPER.get((method, metric))
-
-    def rooms(self, rng: np.random.Generator, n: int, radius: int) -> RoomBatch:
-        return generate_rooms(rng, n, RoomConfig.random_wall(self.fitting(radius), hidden=0.0))
-
-    def fitting(self, radius: int) -> int:
-        """This radius, or 2 where the model has no vocabulary or memory for larger rooms."""
-        config = self.model.config
-        return radius if config.n_states >= 37 and config.max_memories >= 36 else 2
+PRIOR = 20_000  # walls that stand for all that training may show
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
@@ -146,33 +97,30 @@ def main(argv: list[str] | None = None) -> list[Row]:
     options.add_argument("--by-layer", action="store_true", help="print the rows of each layer too")
     args = options.parse_args(argv)
     sizes = QUICK if args.quick else Sizes(srsa=args.rooms, tasks=min(50, args.rooms))
+    measures: list[Callable[[], Measured]] = []
+    for name in args.model or ["random-wall", "minigrid"]:
+        model = find_model(name, args.device)
+        label = "eswm" if name in available() else Path(name).stem
+        subject = Subject(label, model, untrained(model.config, args.seed).to(args.device), args.seed)
+        of_model = [grid_rows] if isinstance(model, ViewTransformer) else MEASURES
+        measures += [partial(measure, subject, sizes) for measure in of_model]
+    if not args.model:
+        measures.append(partial(compare_rows, args.seed, sizes, args.device))
     rows: list[Row] = []
     tests: list[Test] = []
     drawings: list[Callable[[Path], None]] = []
-    for name in args.model or ["random-wall", "minigrid"]:
-        model = load_pretrained(name, args.device) if name in available() else load_model(name, args.device)
-        label = "eswm" if name in available() else Path(name).stem
-        subject = Subject(label, model, untrained(model.config, args.seed).to(args.device), args.seed)
-        measures = [grid_rows] if isinstance(model, ViewTransformer) else MEASURES
-        for measure in tqdm(measures, desc=name, disable=None):
-            new, tested, drawing = measure(subject, sizes)
-            rows, tests = rows + new, tests + tested
-            drawings.append(drawing)
+    for measure in tqdm(measures, disable=None):
+        new, tested, drawing = measure()
+        rows, tests = rows + new, tests + tested
+        drawings.append(drawing)
     print_table(row for row in rows if args.by_layer or "/" not in row.metric)
-    for test in tests:
-        print(
-            f"Paired t-test, {test.setting} {test.metric}: {difference_text(test)}, {statistic_text(test)}, "
-            f"{p_text(test.p_value)}"
-        )
+    print_tests(tests)
     if args.json:
         write_json(args.json, "latent", args.seed, rows, tests)
     if args.plot:
         for drawing in drawings:
             drawing(args.plot)
     return rows
-
-
-Measured = tuple[list[Row], list[Test], Callable[[Path], None]]
 
 
 def srsa_rows(subject: Subject, sizes: Sizes) -> Measured:
@@ -192,7 +140,7 @@ def srsa_rows(subject: Subject, sizes: Sizes) -> Measured:
             paper = subject.paper(method, metric)
             rows.append(mean(setting, method, metric, found[layer].tolist(), subject.seed, paper))
             rows.append(Row(setting, method, f"{metric}_layer/chosen", layer + 1, n=sizes.srsa_other))
-            rows += _by_layer(setting, method, metric, found)
+            rows += by_layer(setting, method, metric, found)
             if task == "action":
                 best[method] = found[layer]
     ours, theirs = best[subject.name], best[subject.control_name]
@@ -201,7 +149,7 @@ def srsa_rows(subject: Subject, sizes: Sizes) -> Measured:
     test = Test(
         setting,
         "srsa",
-        "t",
+        "paired-t",
         (subject.name, subject.control_name),
         (len(ours), len(theirs)),
         float(result.statistic),
@@ -211,28 +159,7 @@ def srsa_rows(subject: Subject, sizes: Sizes) -> Measured:
         (float(low), float(high)),
     )
 
-    def draw(folder: Path) -> None:
-        import matplotlib.pyplot as plt
-
-        figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True)
-        for axis, (metric, title) in zip(
-            axes,
-            (("srsa", "action prediction"), ("srsa_end", "end prediction"), ("srsa_source", "source prediction")),
-            strict=True,
-        ):
-            for method in subject.each():
-                draw_curve(axis, rows, setting, method, metric)
-            for (method, of), value in PAPER.items():
-                if of == metric and subject.name == "eswm":
-                    color = f"C{list(subject.each()).index(method)}"
-                    axis.axhline(value, color=color, linestyle=":", linewidth=1, label=f"paper, {method}")
-            axis.set(xlabel="layer", title=title, ylim=(0, 1.03))
-            axis.xaxis.get_major_locator().set_params(integer=True)
-        axes[0].set_ylabel("sRSA")
-        axes[2].legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="lower right", ncols=2)
-        save_figure(figure, folder, f"latent-srsa-{subject.name}")
-
-    return rows, [test], draw
+    return rows, [test], partial(draw_srsa, subject, rows, setting)
 
 
 def _srsa_by_layer(subject: Subject, model: ESWM, task: str, n: int, part: int) -> np.ndarray:
@@ -290,20 +217,7 @@ def probe_rows(subject: Subject, sizes: Sizes) -> Measured:
         one_hot = np.eye(triplets.banks.rooms.lattice.n_locations)[triplets.places].reshape(len(triplets.places), -1)
         rows.append(mean(setting, "positions", "distance_probe_own_moves", accuracies(one_hot), subject.seed))
 
-    def draw(folder: Path) -> None:
-        import matplotlib.pyplot as plt
-
-        figure, axis = plt.subplots(figsize=(4.5, 3.2))
-        for method in subject.each():
-            draw_curve(axis, rows, setting, method, "distance_probe_chosen")
-        if subject.name == "eswm":
-            axis.axhline(PAPER["eswm", "distance_probe"], color="C0", linestyle=":", linewidth=1, label="paper, eswm")
-        axis.axhline(0.5, color=".6", linewidth=0.8)
-        axis.set(xlabel="layer", ylabel="accuracy of the distance probe", ylim=(0.45, 1.02))
-        axis.legend(fontsize=8, loc="center right")
-        save_figure(figure, folder, f"latent-probe-{subject.name}")
-
-    return rows, [], draw
+    return rows, [], partial(draw_probe, subject, rows, setting)
 
 
 def _concatenated(model: ESWM, queries) -> np.ndarray:
@@ -354,22 +268,7 @@ def geodesic_rows(subject: Subject, sizes: Sizes) -> Measured:
                 true[finite],
             )
 
-    def draw(folder: Path) -> None:
-        import matplotlib.pyplot as plt
-
-        figure, axes = plt.subplots(1, len(scatter), figsize=(3.4 * len(scatter), 3.4))
-        for axis, (title, (latent, true)) in zip(axes, scatter.items(), strict=True):
-            jitter = np.random.default_rng(0).uniform(-0.15, 0.15, len(true))
-            axis.plot(true + jitter, latent, ".", markersize=2.5, alpha=0.4, rasterized=True)
-            slope, intercept = np.polyfit(true, latent, 1)
-            ends = np.array([true.min(), true.max()])
-            axis.plot(ends, slope * ends + intercept, color="C1", linewidth=1.5)
-            axis.set(xlabel="shortest path in the room, steps", title=title)
-            axis.title.set_fontsize(10)
-        axes[0].set_ylabel("shortest way in the latent space")
-        save_figure(figure, folder, f"latent-geodesics-{subject.name}")
-
-    return rows, [], draw
+    return rows, [], partial(draw_geodesics, subject, scatter)
 
 
 def _geodesic_problem(
@@ -420,161 +319,51 @@ def isomap_rows(subject: Subject, sizes: Sizes) -> Measured:
             fits.append([map_fit(isomap(x, 2, NEIGHBORS), found.place, rooms.lattice.xy) for x in found.vectors])
         disparity = np.array([[fit.disparity for fit in room] for room in fits]).T
         correlation = np.nan_to_num([[fit.correlation for fit in room] for room in fits]).T
-        rows += _by_layer(setting, method, "isomap_disparity", disparity)
-        rows += _by_layer(setting, method, "isomap_correlation", correlation)
+        rows += by_layer(setting, method, "isomap_disparity", disparity)
+        rows += by_layer(setting, method, "isomap_correlation", correlation)
         best[method] = int(disparity.mean(1).argmin())
         rows.append(Row(setting, method, "isomap_layer/chosen", best[method] + 1, n=sizes.isomap))
-    looked_at = {}
+    seen = {}
     for kind in KINDS:
         rng = subject.rng(5, KINDS.index(kind))
         rooms = room_of_kind(rng, kind, radius)
         queries = queries_of(several_banks(rng, rooms, ISOMAP_BANKS), "end")
         for method, model in subject.each().items():
             found = activations(model, queries)
-            looked_at[kind, method] = rooms, found
+            seen[kind, method] = rooms, found
             fit = map_fit(isomap(found.vectors[best[method]], 2, NEIGHBORS), found.place, rooms.lattice.xy)
             rows.append(Row(kind, method, "isomap_disparity", fit.disparity))
             rows.append(Row(kind, method, "isomap_correlation", fit.correlation))
 
     def draw(folder: Path) -> None:
-        _draw_rooms(subject, looked_at, best, folder)
-        _draw_depth(subject, looked_at, rows, setting, folder)
-        _draw_tasks(subject, best, folder)
+        ours, control = ((method, best[method]) for method in subject.each())
+        lines = [(*ours, 2), (*ours, 3), (*control, 2)]
+        draw_kinds(f"latent-rooms-{subject.name}", seen, lines, folder)
+        draw_depth(subject, seen, rows, setting, folder)
+        draw_tasks(subject, folder)
 
     return rows, [], draw
-
-
-def _draw_rooms(subject: Subject, looked_at: dict, best: dict[str, int], folder: Path) -> None:
-    """The paper's rooms, their maps in two and three dimensions, and those of the control."""
-    import matplotlib.pyplot as plt
-
-    from eswm_gym.analysis.figures import draw_map, draw_room, free_edges
-
-    figure = plt.figure(figsize=(3 * len(KINDS), 11.5))
-    lines = [("room", "", 2), (subject.name, subject.name, 2), (subject.name, subject.name, 3)]
-    lines.append((subject.control_name, subject.control_name, 2))
-    for line, (label, method, dimensions) in enumerate(lines):
-        for column, kind in enumerate(KINDS):
-            projection = {"projection": "3d"} if dimensions == 3 else {}
-            axis = figure.add_subplot(len(lines), len(KINDS), line * len(KINDS) + column + 1, **projection)
-            rooms, found = looked_at[kind, method or subject.name]
-            if not method:
-                draw_room(axis, rooms)
-                axis.set_title(kind.replace("-", " "))
-                continue
-            layer = best[method]
-            embedding = isomap(found.vectors[layer], dimensions, NEIGHBORS)
-            draw_map(axis, embedding, found.place, rooms.lattice.xy, free_edges(rooms))
-            fit = map_fit(embedding, found.place, rooms.lattice.xy) if dimensions == 2 else None
-            axis.set_title(f"{label}, layer {layer + 1}" + (f": disparity {fit.disparity:.2f}" if fit else ""), size=9)
-    save_figure(figure, folder, f"latent-rooms-{subject.name}")
-
-
-def _draw_depth(subject: Subject, looked_at: dict, rows: list[Row], setting: str, folder: Path) -> None:
-    """The map becoming continuous with depth: some layers of one room, and the fit of every layer."""
-    import matplotlib.pyplot as plt
-
-    from eswm_gym.analysis.figures import draw_map, free_edges
-
-    depth = len(looked_at["straight-wall", subject.name][1].vectors)
-    layers = sorted({round(i) for i in np.linspace(0, depth - 1, min(5, depth))})
-    figure = plt.figure(figsize=(2.6 * len(layers), 8.2))
-    grid = figure.add_gridspec(3, 2 * len(layers))
-    for line, method in enumerate(subject.each()):
-        rooms, found = looked_at["straight-wall", method]
-        for column, layer in enumerate(layers):
-            axis = figure.add_subplot(grid[line, 2 * column : 2 * column + 2])
-            embedding = isomap(found.vectors[layer], 2, NEIGHBORS)
-            draw_map(axis, embedding, found.place, rooms.lattice.xy, free_edges(rooms))
-            axis.set_title(f"{method}, layer {layer + 1}", size=10)
-    for column, (metric, label) in enumerate(
-        (("isomap_disparity", "Procrustes disparity"), ("isomap_correlation", "Spearman correlation"))
-    ):
-        axis = figure.add_subplot(grid[2, column * len(layers) : (column + 1) * len(layers)])
-        for method in subject.each():
-            draw_curve(axis, rows, setting, method, metric)
-        axis.set(xlabel="layer", ylabel=label, ylim=(-0.1, 1.03))
-        axis.legend(fontsize=8)
-    save_figure(figure, folder, f"latent-depth-{subject.name}")
-
-
-def _draw_tasks(subject: Subject, best: dict[str, int], folder: Path) -> None:
-    """The maps of the three prediction tasks in one room."""
-    import matplotlib.pyplot as plt
-
-    from eswm_gym.analysis.figures import draw_map, draw_room, free_edges
-
-    rng = subject.rng(5, 1)
-    rooms = room_of_kind(rng, "straight-wall", subject.fitting(3))
-    banks = several_banks(rng, rooms, ISOMAP_BANKS)
-    figure = plt.figure(figsize=(12, 6))
-    axis = figure.add_subplot(2, 4, 1)
-    draw_room(axis, rooms)
-    axis.set_title("room")
-    for column, task in enumerate(("source", "action", "end")):
-        found = activations(subject.model, queries_of(banks, task))  # type: ignore[arg-type]
-        depth = len(found.vectors)
-        embeddings = {layer: isomap(found.vectors[layer], 2, NEIGHBORS) for layer in range(depth // 2, depth)}
-        fit = {layer: map_fit(e, found.place, rooms.lattice.xy).disparity for layer, e in embeddings.items()}
-        layer = min(fit, key=lambda key: fit[key])
-        for line, dimensions in enumerate((2, 3)):
-            projection = {"projection": "3d"} if dimensions == 3 else {}
-            axis = figure.add_subplot(2, 4, 4 * line + column + 2, **projection)
-            embedding = embeddings[layer] if dimensions == 2 else isomap(found.vectors[layer], 3, NEIGHBORS)
-            draw_map(axis, embedding, found.place, rooms.lattice.xy, free_edges(rooms))
-            axis.set_title(f"{task} prediction, layer {layer + 1}", size=10)
-    save_figure(figure, folder, f"latent-tasks-{subject.name}")
 
 
 def gap_rows(subject: Subject, sizes: Sizes) -> Measured:
-    """What the model believes of the gap between two clusters of memories."""
+    """What the model believes of the gap between two clusters of memories, and what could be known of it."""
     if subject.fitting(3) != 3:
         return [], [], lambda folder: None
     rows = []
+    prior = random_walls(subject.rng(6), PRIOR, RoomConfig.random_wall(3))
     for i, cue in enumerate(CUES):
         rng = subject.rng(6, i)
-        rooms, cluster, _ = clusters(rng, sizes.gaps, cue)
+        rooms, cluster, walls = clusters(rng, sizes.gaps, cue)
+        known = placement_belief(rooms.lattice, cluster[0], walls[0], prior)
+        rows.append(Row(f"clusters-{cue}", "ideal", "neighbor_mass", known, n=PRIOR))
         belief = gap_belief(subject.model, cluster_banks(rng, rooms, cluster), cluster)
         for metric, values in vars(belief).items():
             rows.append(mean(f"clusters-{cue}", subject.name, f"{metric}_mass", values, subject.seed))
-
-    def draw(folder: Path) -> None:
-        import matplotlib.pyplot as plt
-
-        from eswm_gym.analysis.figures import draw_map, draw_room, free_edges
-
-        figure, axes = plt.subplots(3, len(CUES), figsize=(3 * len(CUES), 8.5))
-        for column, cue in enumerate(CUES):
-            rng = subject.rng(7, column)
-            one, cluster, _ = clusters(rng, 1, cue)
-            rooms = take(one, np.zeros(40 if cue != "shape" else ISOMAP_BANKS, np.int64))
-            of_each = np.repeat(cluster, len(rooms), 0)
-            banks = cluster_banks(rng, rooms, of_each)
-            draw_room(axes[0, column], one, cluster=cluster[0])
-            axes[0, column].set_title(f"cue: {cue.replace('-', ' ')}")
-            found = activations(subject.model, queries_of(banks, "end"))
-            embedding = isomap(found.vectors[-1], 2, NEIGHBORS)
-            edges = free_edges(one, observed=cluster[0] >= 0)
-            edges = edges[cluster[0][edges[:, 0]] == cluster[0][edges[:, 1]]]
-            draw_map(axes[1, column], embedding, found.place, one.lattice.xy, edges)
-            axes[1, column].set_title(f"layer {len(found.vectors)}", size=10)
-            mass = {r.metric.removesuffix("_mass"): r for r in rows if r.setting == f"clusters-{cue}"}
-            errors = [[r.value - r.ci95[0], r.ci95[1] - r.value] for r in mass.values()]
-            names = [name.replace("_", "\n") for name in mass]
-            axes[2, column].bar(names, [r.value for r in mass.values()], yerr=np.array(errors).T, color="C0", width=0.6)
-            axes[2, column].set_ylim(0, 1)
-            axes[2, column].tick_params(axis="x", labelsize=8)
-        axes[2, 0].set_ylabel("probability, across the gap")
-        save_figure(figure, folder, f"latent-clusters-{subject.name}")
-
-    return rows, [], draw
+    return rows, [], partial(draw_clusters, subject, rows)
 
 
 def grid_rows(subject: Subject, sizes: Sizes) -> Measured:
     """MiniGrid: sRSA among poses of one heading and among cells, layers chosen on other layouts; the map's figure."""
-    where = poses(GridConfig().size)
-    position = where[:, :2].astype(float)
-    cells = np.unique(position, axis=0)
     rows: list[Row] = []
     best: dict[str, int] = {}
     for method, model in subject.each().items():
@@ -584,51 +373,10 @@ def grid_rows(subject: Subject, sizes: Sizes) -> Measured:
             layer = int(other[metric].mean(1).argmax())
             rows.append(mean("minigrid", method, metric, found[metric][layer].tolist(), subject.seed))
             rows.append(Row("minigrid", method, f"{metric}_layer/chosen", layer + 1, n=other[metric].shape[1]))
-            rows += _by_layer("minigrid", method, metric, found[metric])
+            rows += by_layer("minigrid", method, metric, found[metric])
         best[method] = int(other["srsa_one_heading"].mean(1).argmax())
 
-    def draw(folder: Path) -> None:
-        import matplotlib.pyplot as plt
-
-        from eswm_gym.analysis.figures import draw_map, place_colors
-
-        banks = _grid_banks(subject.rng(9), ISOMAP_BANKS)
-        figure = plt.figure(figsize=(13, 8.4))
-        headings = np.array([[0.22, 0.47, 0.72], [0.91, 0.49, 0.16], [0.35, 0.65, 0.35], [0.65, 0.35, 0.63]])
-        for line, (method, model) in enumerate(subject.each().items()):
-            # Mean over the moves of each pose, bank by bank: single moves lie apart by the action that is the answer.
-            means = place_means(model, queries_of(banks, "action"), [best[method]], chunk=1)[0]
-            place = np.nonzero(np.isfinite(means).all(2))[1]
-            x = means[np.isfinite(means).all(2)]
-            flat, right = isomap(x, 2, NEIGHBORS), where[place, 2] == 0
-            alike = isomap(x[right], 2, NEIGHBORS)
-            axis = figure.add_subplot(2, 4, 4 * line + 1)
-            _draw_layout(axis, banks.rooms.grids[0], cells)
-            axis.set_title("room" if line == 0 else "the same room", size=10)
-            by_location, by_heading = place_colors(position), headings[where[:, 2]]
-            nothing = np.empty((0, 2), np.int64)
-            for column, (embedding, of, colors, title) in enumerate(
-                (
-                    (flat, place, by_location, "by location"),
-                    (flat, place, by_heading, "by heading"),
-                    (alike, place[right], by_location, "one heading"),
-                )
-            ):
-                axis = figure.add_subplot(2, 4, 4 * line + 2 + column)
-                draw_map(axis, embedding, of, position, nothing, colors)
-                axis.set_title(f"{method}, layer {best[method] + 1}, {title}", size=10)
-                if line == 1 and column == 1:
-                    below = axis
-        handles = [
-            plt.Line2D([], [], marker="o", linestyle="", color=color, label=name)
-            for color, name in zip(headings, ("right", "down", "left", "up"), strict=True)
-        ]
-        below.legend(
-            handles=handles, title="heading", loc="upper center", ncols=4, bbox_to_anchor=(0.5, -0.02), fontsize=8
-        )
-        save_figure(figure, folder, f"latent-minigrid-{subject.name}")
-
-    return rows, [], draw
+    return rows, [], partial(draw_grid, subject, _grid_banks(subject.rng(9), ISOMAP_BANKS), best)
 
 
 def _grid_srsa(subject: Subject, model: ESWM, n: int, part: int) -> dict[str, np.ndarray]:
@@ -653,28 +401,6 @@ def _grid_banks(rng: np.random.Generator, n: int) -> GridBanks:
     """n banks of one new layout."""
     grid = generate_grids(rng, 1, GridConfig())
     return cover_banks(rng, GridRooms.of(np.repeat(grid, n, 0)))
-
-
-def _draw_layout(axis, grid: np.ndarray, cells: np.ndarray) -> None:
-    """A layout, floor in the colours of its places."""
-    from eswm_gym.analysis.figures import WALL, place_colors
-    from eswm_gym.rooms.grid import WALL as WALL_CLASS
-
-    picture = np.ones((*grid.shape, 3))
-    picture[:] = [int(WALL[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    for (x, y), color in zip(cells.astype(int), place_colors(cells), strict=True):
-        if grid[y, x] != WALL_CLASS:
-            picture[y, x] = color
-    axis.imshow(picture)
-    axis.axis("off")
-
-
-def _by_layer(setting: str, method: str, metric: str, values: np.ndarray) -> list[Row]:
-    """The mean of (depth, n) values, layer by layer."""
-    return [
-        Row(setting, method, f"{metric}/layer-{i + 1}", float(layer.mean()), n=len(layer))
-        for i, layer in enumerate(values)
-    ]
 
 
 MEASURES = [srsa_rows, probe_rows, geodesic_rows, isomap_rows, gap_rows]

@@ -16,7 +16,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
 from eswm_gym.agents.base import Info, Observation, state_of
-from eswm_gym.agents.baselines.policy_agent import PolicyAgent
+from eswm_gym.agents.baselines.policy_agent import TOGETHER, PolicyAgent
 from eswm_gym.envs import HexRoomEnv
 from eswm_gym.rooms import N_ACTIONS, Room, RoomConfig
 from eswm_gym.world_model.transformer import N_RELATIONS
@@ -186,8 +186,22 @@ class EPNAgent(PolicyAgent):
         for row, (memory, *_) in zip(memories, seen, strict=True):
             row[: len(memory)] = torch.tensor(memory).view(-1, 3)
         ends = torch.tensor([[state, goal] for _, state, goal in seen]).T
-        features = policy.features_extractor.plan(*(part.to(policy.device) for part in (memories, *ends)))  # type: ignore[operator]
-        return policy.action_net(policy.mlp_extractor.forward_actor(features))
+        return policy.action_net(_last_layer(policy, memories, *ends))
+
+    @torch.inference_mode()
+    def activations(self, memory: np.ndarray, state: np.ndarray, goal: np.ndarray) -> np.ndarray:
+        """What the policy's head reads as it chooses an action.
+
+        Args:
+            memory: (B, M, 3) int, transitions; rows of -1 are padding.
+            state: (B,) int, where the agent stands.
+            goal: (B,) int, -1 for none.
+
+        Returns:
+            (B, hidden) float32.
+        """
+        parts = [torch.from_numpy(np.asarray(part, np.int64)).split(TOGETHER) for part in (memory, state, goal)]
+        return torch.cat([_last_layer(self.policy, *some) for some in zip(*parts, strict=True)]).cpu().numpy()
 
     def fill_memories(self, rooms: Sequence[Room], n_steps: int = CAPACITY, seed: int = 0) -> list[np.ndarray]:
         """Let the agent walk to many goals in each room, and return what it then remembers.
@@ -203,6 +217,12 @@ class EPNAgent(PolicyAgent):
         """
         agents, _ = walk(self, rooms, n_steps, seed)
         return [np.array(agent.memory, np.int64).reshape(-1, 3) for agent in agents]
+
+
+def _last_layer(policy: ActorCriticPolicy, memory: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+    """(B, hidden) what the head of the policy reads; arguments as of `EPNTorso.plan`, on any device."""
+    features = policy.features_extractor.plan(*(part.to(policy.device) for part in (memory, state, goal)))  # type: ignore[operator]
+    return policy.mlp_extractor.forward_actor(features)
 
 
 def walk(agent: EPNAgent, rooms: Sequence[Room], n_steps: int, seed: int) -> tuple[list[EPNAgent], list[list[dict]]]:

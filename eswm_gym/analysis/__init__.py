@@ -1,4 +1,4 @@
-"""The map inside: what a model's activations say of the room, on models and worlds of your own too.
+"""The map inside: what a model's activations and predictions say of the room, on models and worlds of your own too.
 
 Needs scikit-learn for `isomap` and matplotlib for `figures`: `pip install 'eswm-gym[plot]'`.
 """
@@ -13,7 +13,18 @@ from eswm_gym.analysis.activations import (
     queries_of,
     untrained,
 )
-from eswm_gym.analysis.gaps import GapBelief, gap_belief
+from eswm_gym.analysis.gaps import GapBelief, gap_belief, placement_belief
+from eswm_gym.analysis.integration import (
+    append_memory,
+    contradict_states,
+    contradict_transitions,
+    entropy_by_length,
+    integration_lengths,
+    predictions,
+    right_answers,
+    shortcut_divergences,
+    sized_banks,
+)
 from eswm_gym.analysis.measures import (
     DistanceProbe,
     MapFit,
@@ -50,19 +61,29 @@ __all__ = [
     "Task",
     "Triplets",
     "activations",
+    "append_memory",
     "cluster_banks",
     "clusters",
+    "contradict_states",
+    "contradict_transitions",
     "draw_triplets",
+    "entropy_by_length",
     "gap_belief",
+    "integration_lengths",
     "isomap",
     "latent_geodesics",
     "map_fit",
     "path_lengths",
     "place_means",
+    "placement_belief",
+    "predictions",
     "queries_of",
     "r_squared",
+    "right_answers",
     "room_of_kind",
     "several_banks",
+    "shortcut_divergences",
+    "sized_banks",
     "spearman",
     "srsa",
     "untrained",

@@ -36,12 +36,12 @@ def place_colors(positions: np.ndarray) -> np.ndarray:
 
 
 def draw_room(axis: Any, rooms: RoomBatch, room: int = 0, cluster: np.ndarray | None = None) -> None:
-    """Draw a hexagonal room: its places in their colours, walls dark, what is not observed pale.
+    """Draw a hexagonal room: its places in their colours, walls dark, what is not observed pale, walls there hatched.
 
     Args:
         axis: matplotlib axes.
         rooms, room: which room.
-        cluster: (L,) int, -1 for what is not observed; clusters get a rim.
+        cluster: (L,) int, -1 for what is not observed; the locations of clusters but the first get a dark rim.
     """
     from matplotlib.patches import RegularPolygon
 
@@ -50,7 +50,10 @@ def draw_room(axis: Any, rooms: RoomBatch, room: int = 0, cluster: np.ndarray | 
     for i, centre in enumerate(xy):
         wall = rooms.walls[room, i]
         face = WALL if wall and observed[i] else "#b8b8b8" if wall else colors[i] if observed[i] else HIDDEN
-        axis.add_patch(RegularPolygon(tuple(centre), 6, radius=0.56, facecolor=face, edgecolor="white", linewidth=0.8))
+        rim = INK if cluster is not None and cluster[i] > 0 else "white"
+        hexagon = RegularPolygon(tuple(centre), 6, radius=0.56, facecolor=face, edgecolor=rim, linewidth=0.8)
+        hexagon.set(hatch="////" if wall and not observed[i] else None, zorder=1 if rim == "white" else 2)
+        axis.add_patch(hexagon)
     axis.set(xlim=(xy[:, 0].min() - 0.7, xy[:, 0].max() + 0.7), ylim=(xy[:, 1].max() + 0.7, xy[:, 1].min() - 0.7))
     axis.set_aspect("equal")
     axis.axis("off")
@@ -87,6 +90,8 @@ def draw_map(
         if np.isfinite(middle[[a, b]]).all():
             axis.plot(*middle[[a, b]].T, color=LINE, linewidth=0.7, zorder=3)
     axis.scatter(*middle[present].T, s=22, c=colors[present], edgecolors=INK, linewidths=0.5, zorder=4, alpha=1)
+    if scaled.shape[1] == 3:
+        axis.set_box_aspect((1, 1, 1), zoom=1.2)
     axis.set_aspect("equal", adjustable="datalim")
     if scaled.shape[1] == 2:
         axis.invert_yaxis()  # as in the room, y grows to the south

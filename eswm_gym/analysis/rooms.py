@@ -69,9 +69,10 @@ def clusters(rng: np.random.Generator, n: int, cue: Cue) -> tuple[RoomBatch, np.
     Args:
         rng: orders the states and turns and mirrors each room.
         n: how many rooms of radius 3.
-        cue: what tells how they lie: "none", two lozenges of 2 x 2 in the open; "wall", both observe two obstacles of
-            one straight wall beside them; "one-obstacle-each", of the same wall one each; "shape", the clusters are
-            the northern three and the southern four rows of the room, so that only one alignment gives a hexagon.
+        cue: what tells how they lie. "shape": they are the northern three and the southern four rows of the room, so
+            that only one alignment gives a hexagon. Else they lie on one side of a straight wall of four, each round
+            one of its ends: "none", neither observes it; "wall", one observes three obstacles and the other one, so
+            that only one alignment gives a wall (`placement_belief`); "one-obstacle-each", of these the middle two.
 
     Returns:
         The rooms, (n, L) int clusters: 0, 1, -1 for what neither observes, and (n, L) bool which are obstacles.
@@ -86,13 +87,14 @@ def clusters(rng: np.random.Generator, n: int, cue: Cue) -> tuple[RoomBatch, np.
     if cue == "shape":
         cluster[:] = lattice.axial[:, 1] >= 0
     else:
-        cluster[_mask(lattice, [(q, r) for q in (0, 1) for r in (-2, -1)])] = 0
-        cluster[_mask(lattice, [(q, r) for q in (0, 1) for r in (0, 1)])] = 1
-        if cue != "none":
-            walls = _mask(lattice, [(-1, r) for r in range(-2, 2)])
-            seen = {"wall": ((-2, -1), (0, 1)), "one-obstacle-each": ((-2,), (1,))}[cue]
-            for i, rows in enumerate(seen):
-                cluster[_mask(lattice, [(-1, r) for r in rows])] = i
+        walls = _mask(lattice, [(-1, r) for r in range(-1, 3)])
+        seen = {"none": ((), ()), "wall": ((-1, 0, 1), (2,)), "one-obstacle-each": ((1,), (2,))}[cue]
+        free = (
+            [(-1, -2), (0, -3), (0, -2), (0, -1), (0, 0), (1, -3), (1, -2), (1, -1), (1, 0)],
+            [(-1, 3), (0, 1), (0, 2), (0, 3), (1, 1), (1, 2)],
+        )
+        for i, (cells, rows) in enumerate(zip(free, seen, strict=True)):
+            cluster[_mask(lattice, cells + [(-1, r) for r in rows])] = i
     moved = _symmetries(lattice)[rng.integers(12, size=n)]
     states = rng.permuted(np.tile(np.arange(lattice.n_locations), (n, 1)), axis=1)
     return RoomBatch(lattice, states, walls[moved], cluster[moved] >= 0), cluster[moved], walls[moved]

@@ -16,13 +16,14 @@ from eswm_gym.analysis import (
     clusters,
     gap_belief,
     place_means,
+    placement_belief,
     queries_of,
     room_of_kind,
     several_banks,
     srsa,
     untrained,
 )
-from eswm_gym.rooms import RoomConfig, generate_rooms, hex_lattice
+from eswm_gym.rooms import RoomConfig, generate_rooms, hex_lattice, random_walls
 from eswm_gym.rooms.grid import N_CELLS, GridConfig, GridRooms, cover_banks, generate_grids
 from eswm_gym.world_model import Prediction, TransformerConfig, load_pretrained
 
@@ -138,16 +139,38 @@ def test_no_memory_leads_from_cluster_to_cluster(cue):
     row, slot = np.nonzero(banks.source >= 0)
     assert (cluster[row, banks.source[row, slot]] == cluster[row, ahead[row, slot]]).all()
     seen = [((cluster == i) & walls).sum(1).tolist() for i in (0, 1)]
-    assert seen == [[{"wall": 2, "one-obstacle-each": 1}.get(cue, 0)] * 12] * 2
+    assert seen == [[n] * 12 for n in {"wall": (3, 1), "one-obstacle-each": (1, 1)}.get(cue, (0, 0))]
     for room, sides in zip(walls, cluster, strict=True):
         cells = rooms.lattice.axial[room]
-        if len(cells):  # four in a straight line
-            steps = {tuple(b - a) for a, b in pairwise(cells)}
-            assert len(cells) == 4 and len(steps) == 1
+        steps = {tuple(b - a) for a, b in pairwise(cells)}
+        assert (len(cells), len(steps)) == ((0, 0) if cue == "shape" else (4, 1))  # four in a straight line
         for i in (0, 1):
             inside = np.flatnonzero((sides == i) & ~room)
             near = nx.Graph(edge for edge in rooms.lattice.edges.tolist() if np.isin(edge, inside).all())
             assert nx.is_connected(near) and len(near) == len(inside)
+
+
+def test_shape_and_obstacles_tell_how_clusters_lie():
+    prior = random_walls(np.random.default_rng(0), 5000, RoomConfig.random_wall(3))
+    for cue in CUES:
+        rooms, cluster, walls = clusters(np.random.default_rng(1), 2, cue)
+        known = [placement_belief(rooms.lattice, cluster[i], walls[i], prior) for i in range(2)]
+        assert known == [1, 1] if cue != "none" else max(known) < 0.05
+
+
+def test_placements_counted_by_hand():
+    """On seven locations a row of two fits in four places, and one more location then in five."""
+    lattice = hex_lattice(1)
+    at = {tuple(cell): i for i, cell in enumerate(lattice.axial.tolist())}
+    west, middle, east = at[-1, 0], at[0, 0], at[1, 0]
+    cluster, walls = np.full(7, -1), np.zeros(7, bool)
+    cluster[[middle, east]], cluster[west] = 0, 1
+    open_rooms = np.zeros((3, 7), bool)
+    assert placement_belief(lattice, cluster, walls, open_rooms) == pytest.approx(1 / 20)
+    walls[east] = True  # an obstacle now, which stands there in two rooms of three
+    assert np.isnan(placement_belief(lattice, cluster, walls, open_rooms))
+    open_rooms[:2, east] = True
+    assert placement_belief(lattice, cluster, walls, open_rooms) == pytest.approx(1 / 5)
 
 
 def test_gap_belief_of_a_model_that_knows():

@@ -3,7 +3,12 @@
 import json
 
 import latent
+import numpy as np
 import pytest
+from latent_models import collect_epn, fits_of
+from latent_subjects import PAPER
+
+from eswm_gym.analysis import Activations, room_of_kind
 
 
 def test_latent(tmp_path, capsys):
@@ -12,7 +17,7 @@ def test_latent(tmp_path, capsys):
     value = {(r["setting"], r["method"], r["metric"]): r["value"] for r in found["rows"]}
     assert (found["benchmark"], found["seed"]) == ("latent", 0)
     paper = {(r["method"], r["metric"]): r["paper"] for r in found["rows"] if r["paper"] is not None}
-    assert paper == latent.PAPER
+    assert paper == PAPER
     assert value["random-wall-19", "eswm", "srsa"] > 0.85 > value["random-wall-19", "untrained", "srsa"]
     for task in ("srsa_end", "srsa_source"):
         assert value["random-wall-19", "eswm", task] > value["random-wall-19", "untrained", task]
@@ -28,7 +33,15 @@ def test_latent(tmp_path, capsys):
         mass = {m: v for (setting, _, m), v in value.items() if setting == f"clusters-{cue}"}
         assert 0 <= mass["neighbor_mass"] <= mass["other_cluster_mass"] <= 1
         assert mass["other_cluster_mass"] + mass["stays_mass"] + mass["unknown_mass"] <= 1 + 1e-6
+        known = value[f"clusters-{cue}", "ideal", "neighbor_mass"]
+        assert known == 1 if cue != "none" else known < 0.05
     assert value["clusters-shape", "eswm", "neighbor_mass"] > 0.2 > value["clusters-none", "eswm", "neighbor_mass"]
+    for metric in ("isomap_disparity", "isomap_correlation", "isomap_srsa"):
+        for method in ("eswm-lstm", "eswm-mamba", "epn-spanning"):
+            alone = value["paper-rooms", method, f"{metric}/straight-wall"]
+            assert value["paper-rooms", method, metric] == pytest.approx(alone)
+    fit = {m: value["paper-rooms", m, "isomap_srsa"] for m in ("eswm-t", "eswm-t-untrained", "epn")}
+    assert fit.pop("eswm-t") > 0.4 > max(fit.values())
     for metric in ("srsa_one_heading", "srsa_cells"):
         assert ("minigrid", "untrained", metric) in value
     [test] = found["tests"]
@@ -38,6 +51,48 @@ def test_latent(tmp_path, capsys):
     )
     printed = capsys.readouterr().out
     assert "Paired t-test" in printed and "srsa/layer" not in printed
+
+
+class Compass:
+    """In the place of EPN: its activations are the state and the goal, and it remembers what the test says."""
+
+    def __init__(self, *memory):
+        self.memory = np.array(memory)
+
+    def activations(self, memory, state, goal):
+        assert (memory == memory[0]).all()
+        self.read = memory[0]
+        return np.stack([state, goal], 1)
+
+    def fill_memories(self, rooms, seed):
+        return [self.memory for _ in rooms]
+
+
+def test_activations_of_epn_belong_to_where_it_stands():
+    rng = np.random.default_rng(0)
+    rooms = room_of_kind(rng, "partly-observed")
+    states = rooms.states[0]
+    free = np.flatnonzero(rooms.observed[0] & ~rooms.walls[0])
+    found = collect_epn(Compass(), False, rng, rooms, 3)
+    state, goal = found.vectors[0].T
+    assert (state == states[found.place]).all() and (state != goal).all()
+    assert set(goal) == set(state) == set(states[free])
+    assert np.bincount(found.bank).tolist() == [10 * len(free)] * 3
+    pairs = {(bank, *pair) for bank, pair in zip(found.bank, found.vectors[0].tolist(), strict=True)}
+    assert len(pairs) == len(state)  # each goal once
+    seen, hidden = states[free[:2]], states[~rooms.observed[0]][0]
+    walker = Compass((seen[0], 0, seen[1]), (seen[0], 1, hidden), (hidden, 2, seen[1]))
+    collect_epn(walker, True, rng, rooms, 3)
+    assert walker.read.tolist() == [[seen[0], 0, seen[1]]]
+
+
+def test_the_fit_of_a_perfect_map():
+    rooms = room_of_kind(np.random.default_rng(0), "no-wall")
+    place = np.tile(np.arange(37), 4)
+    flat = np.concatenate([rooms.lattice.xy[place], np.full((len(place), 1), 1e3)], 1)
+    fit = fits_of(Activations(np.stack([flat * 0 + 1, flat]), place, place // 37), 1, rooms)
+    assert fit["isomap_disparity"] < 0.03
+    assert fit["isomap_correlation"] > 0.97 and fit["isomap_srsa"] > 0.99
 
 
 def test_figures(tmp_path):

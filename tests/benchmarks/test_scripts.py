@@ -82,24 +82,41 @@ def test_what_was_seen_counts_once():
     assert share[episode.steps] == 1 > share[episode.steps - 1]  # the episode ends when all is seen
 
 
-def test_predict(tmp_path):
-    predict.main(["--quick", "--json", str(tmp_path / "out.json")])
+def test_predict(tmp_path, capsys):
+    predict.main(["--quick", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
     found, value = values_of(tmp_path / "out.json")
-    for setting in ("random-wall-19", "random-wall-37"):
-        for component in ("source", "action", "end"):
-            accuracy, validity = (
-                value[setting, "eswm-t-relational", f"{measure}/unseen/{component}"]
-                for measure in ("accuracy", "validity")
-            )
-            assert 0.9 < accuracy <= validity
+    models = ("eswm-agent", "eswm-t", "eswm-t-longer", "eswm-t-relational", "eswm-lstm", "eswm-mamba", "tem-t", "emwm")
+    for setting in ("random-wall-37", "open-arena-unseen"):
+        unseen = {m: value.get((setting, m, "accuracy/unseen/end")) for m in (*models, "lookup", "path-integrator")}
+        assert unseen["path-integrator"] > unseen["eswm-t"] > 0.8 > max(unseen["eswm-lstm"], unseen["emwm"])
+        assert unseen["lookup"] < 0.5  # the reverses of memories
+        if setting == "random-wall-37":
+            assert value[setting, "lookup", "accuracy/seen/end"] == 1
+            assert value[setting, "eswm-agent", "validity/unseen/end"] > 0.97
+        assert (tmp_path / f"predict-{setting}.png").exists()
+    assert (
+        value["open-arena-37", "eswm-t", "accuracy/unseen/end"]
+        < value["open-arena-unseen", "eswm-t", "accuracy/unseen/end"]
+    )
     for component in ("source", "end"):
-        whole, cells = (
-            value["minigrid", "eswm-t-relational", f"{m}/unseen/{component}"] for m in ("accuracy", "cells")
-        )
+        whole, cells = (value["minigrid", "eswm", f"{m}/unseen/{component}"] for m in ("accuracy", "cells"))
         assert 0.9 < whole <= cells
         assert value["minigrid", "majority", f"cells/unseen/{component}"] < 0.6
-    assert value["minigrid", "eswm-t-relational", "accuracy/unseen/action"] > 0.9
-    assert {r["paper"] for r in found["rows"] if r["setting"] == "random-wall-37"} >= {0.875, 0.818}
+    papers = {(r["setting"], r["method"], r["metric"]): r["paper"] for r in found["rows"] if r["paper"] is not None}
+    assert papers["random-wall-37", "eswm-t", "accuracy/unseen/source"] == 0.875
+    assert papers["random-wall-37", "eswm-lstm", "accuracy/unsolvable/end"] == 0.756
+    assert papers["open-arena-37", "eswm-t", "accuracy/unseen/action"] == 0.9
+    for figure in ("losses", "ablation"):
+        assert (tmp_path / f"predict-{figure}.svg").exists()
+    assert "path-integrator" in capsys.readouterr().out
+
+
+def test_predict_runs_single_experiments_and_names_unknown_ones(capsys):
+    rows = predict.main(["minigrid", "--quick"])
+    assert {row.setting for row in rows} == {"minigrid"}
+    with pytest.raises(SystemExit):
+        predict.main(["maze", "--quick"])
+    assert "no experiment maze; there are random-wall, " in capsys.readouterr().err
 
 
 def test_moves_to_ask_are_true_new_and_between_places_seen():

@@ -92,6 +92,15 @@ def test_the_agent_sees_what_the_policy_was_trained_on(agent):
         assert memory.tolist() == [list(row) for row in greedy.memory]
 
 
+def test_its_head_reads_the_activations(agent):
+    memory = np.array([[(3, 0, 5), PADDING], [(5, 1, 2), (2, 3, 9)]])
+    read = agent.activations(memory, np.array([3, 5]), np.array([9, -1]))
+    assert read.shape == (2, agent.config["hidden"]) and read.dtype == np.float32
+    head = agent.policy.action_net
+    expected = torch.stack([logits(agent, [(3, 0, 5)], 3, 9), logits(agent, [(5, 1, 2), (2, 3, 9)], 5, -1)])
+    torch.testing.assert_close(torch.from_numpy(read) @ head.weight.T + head.bias, expected)
+
+
 def test_memory_begins_with_the_bank_and_forgets_its_oldest(agent):
     one = agent.spawn()
     one.reset({"state": 0}, {"memory_bank": np.array([[1, 2, 3], PADDING])})
