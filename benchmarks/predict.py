@@ -6,13 +6,13 @@ measure; `validity`, the completed transition is true in the room; both count "I
 query. In MiniGrid, where states are views of 25 cells, `accuracy` is of whole views and `cells` of their cells, over
 the queries that the bank determines (see `eswm_gym.rooms.grid.move_kinds`).
 
-  random-wall   every model with about a million parameters and the same minutes of training; eswm-t-longer has more,
-                eswm-agent is the shipped one, trained on more than the paper's rooms; lookup and path-integrator are
-                the floor and the ceiling; tem-t and ...-trajectory read trajectories, tem-t and emwm complete end
-                states alone; emwm-nearest looks up one memory, emwm five
+  random-wall   every model with about a million parameters and the same minutes of training; eswm-t-longer has more;
+                eswm-agent is the shipped one, relational, trained for an hour on more than the paper's rooms; lookup
+                and path-integrator are the floor and the ceiling; tem-t and ...-trajectory read trajectories, tem-t and
+                emwm complete end states alone; emwm-nearest looks up one memory, emwm five
   open-arena    the same, trained on some states and tested on others; eswm-t-looped has the shipped model's shape
   losses        training and held-out loss of each model in Open Arena: who overfits
-  larger        trained on 19 locations, tested on 37
+  larger        trained on 19 locations, tested on 37; eswm-t-shapes was trained on parts of rooms, too
   dense         trained on minimal banks or on dense ones, tested on both
   ablation      small models: heads and layers; joint and cross attention, with and without relations; unaligned weights
   integration   banks of all sizes, noisy banks, entropy and path length, informative memories
@@ -51,7 +51,6 @@ T_4L: Cells = {"seen": (0.905, 0.870, 1.0), "unseen": (0.875, 0.888, 0.903), "un
 PAPER: dict[tuple[str, str], Cells] = {
     ("random-wall-37", "eswm-t"): T_4L,
     ("random-wall-37", "eswm-t-longer"): T_4L,
-    ("random-wall-37", "eswm-t-relational"): T_4L,
     ("random-wall-37", "eswm-agent"): T_4L,
     ("random-wall-37", "eswm-lstm"): {
         "seen": (0.878, 0.869, 1.0), "unseen": (0.666, 0.753, 0.703), "unsolvable": (0.762, 0.883, 0.756),
@@ -65,13 +64,14 @@ PAPER: dict[tuple[str, str], Cells] = {
     ("open-arena-37", "eswm-t"): {"unseen": (0.59, 0.90, 0.55)},
     ("open-arena-37", "eswm-t-relational"): {"unseen": (0.59, 0.90, 0.55)},
     ("open-arena-37", "eswm-t-looped"): {"unseen": (0.59, 0.90, 0.55)},
+    ("open-arena-37", "eswm-t-shapes"): {"unseen": (0.59, 0.90, 0.55)},
     ("open-arena-unseen", "6l-2h"): {"unseen": (0.404, 0.846, 0.376)},
     ("open-arena-unseen", "6l-4h"): {"unseen": (0.789, 0.918, 0.781)},
     ("open-arena-unseen", "6l-8h"): {"unseen": (0.833, 0.926, 0.796)},
     ("open-arena-unseen", "6l-16h"): {"unseen": (0.420, 0.918, 0.404)},
 }  # fmt: skip
 COMPARED = {
-    "rw": ("t", "t-longer", "t-relational", "t-trajectory", "lstm", "mamba", "tem-t", "emwm"),
+    "rw": ("t", "t-longer", "t-trajectory", "lstm", "mamba", "tem-t", "emwm"),
     "oa": ("t", "t-relational", "t-looped", "t-relational-trajectory", "lstm", "mamba", "tem-t", "emwm"),
 }
 SHAPES = ("6l-2h", "6l-4h", "6l-8h", "6l-16h", "2l-8h", "4l-8h", "8l-8h")
@@ -197,9 +197,9 @@ def larger(run: Run) -> Found:
     """Rooms of 37 locations for models that were trained on 19."""
     rooms = RoomConfig.open_arena(3, states=tuple(range(64)))
     settings = {"open-arena-37": replace(PRESETS["oa-t"].sources[0], rooms=rooms)}  # type: ignore[type-var]
-    methods = {"eswm-t": "oa-t", "eswm-t-relational": "oa-t-relational", "eswm-t-looped": "oa-t-looped"}
+    names = ("t", "t-relational", "t-looped", "t-shapes")
     return Found(
-        [row for method, name in methods.items() for row in run.measure(method, find_model(name, run.device), settings)]
+        [row for name in names for row in run.measure(f"eswm-{name}", find_model(f"oa-{name}", run.device), settings)]
     )
 
 
@@ -295,7 +295,7 @@ def draw_comparison(rows: Sequence[Row], setting: str, kinds: Sequence[str], fol
                 at, paper = np.array(papers).T
                 axis.hlines(paper, at - 0.13, at + 0.13, "k", linewidth=1.5, label="paper" if i == 2 else None)
         axis.set(ylabel=f"{kind}, accuracy", ylim=(0, 1.02))
-    axes[-1, 0].set_xticks(range(len(methods)), [method.replace("-", "-\n", 1) for method in methods], fontsize=8)
+    axes[-1, 0].set_xticks(range(len(methods)), [method.replace("-", "\n", 1) for method in methods], fontsize=8)
     axes[0, 0].legend(fontsize=8, ncols=4, loc="lower left")
     figure.suptitle(setting)
     save_figure(figure, folder, f"predict-{setting}")

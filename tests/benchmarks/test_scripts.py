@@ -85,7 +85,7 @@ def test_what_was_seen_counts_once():
 def test_predict(tmp_path, capsys):
     predict.main(["--quick", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
     found, value = values_of(tmp_path / "out.json")
-    models = ("eswm-agent", "eswm-t", "eswm-t-longer", "eswm-t-relational", "eswm-lstm", "eswm-mamba", "tem-t", "emwm")
+    models = ("eswm-agent", "eswm-t", "eswm-t-longer", "eswm-lstm", "eswm-mamba", "tem-t", "emwm")
     for setting in ("random-wall-37", "open-arena-unseen"):
         unseen = {m: value.get((setting, m, "accuracy/unseen/end")) for m in (*models, "lookup", "path-integrator")}
         assert unseen["path-integrator"] > unseen["eswm-t"] > 0.8 > max(unseen["eswm-lstm"], unseen["emwm"])
