@@ -8,7 +8,7 @@ don't know" where it cannot be known; `validity`, it is that or another move fro
   NAME-duplicates-source-duplicated  of these, queries that start where another location looks the same
   NAME-duplicates-source-unique      the other ones
 Methods:
-  eswm-t             the paper's transformer
+  eswm-t-context     the paper's transformer
   eswm-t-no-context  the same model, without the walk: it cannot tell where a query starts
 """
 
@@ -32,7 +32,7 @@ from eswm_gym.world_model.eswm import ACTION, MASKED
 from eswm_gym.world_model.presets import PRESETS
 
 MODELS = ("rw-t-duplicates", "oa-t-duplicates")
-METHODS = ("eswm-t", "eswm-t-no-context")
+METHODS = ("eswm-t-context", "eswm-t-no-context")
 QUERIES = 12  # of a room: as many as there are moves from a location, times two components
 
 

@@ -12,7 +12,7 @@ the queries that the bank determines (see `eswm_gym.rooms.grid.move_kinds`).
                 emwm complete end states alone; emwm-nearest looks up one memory, emwm five
   open-arena    the same, trained on some states and tested on others; eswm-t-looped has the shipped model's shape
   losses        training and held-out loss of each model in Open Arena: who overfits
-  larger        trained on 19 locations, tested on 37; eswm-t-shapes was trained on parts of rooms, too
+  larger        trained on 19 locations, tested on 37
   dense         trained on minimal banks or on dense ones, tested on both
   ablation      small models: heads and layers; joint and cross attention, with and without relations; unaligned weights
   integration   banks of all sizes, noisy banks, entropy and path length, informative memories
@@ -64,7 +64,6 @@ PAPER: dict[tuple[str, str], Cells] = {
     ("open-arena-37", "eswm-t"): {"unseen": (0.59, 0.90, 0.55)},
     ("open-arena-37", "eswm-t-relational"): {"unseen": (0.59, 0.90, 0.55)},
     ("open-arena-37", "eswm-t-looped"): {"unseen": (0.59, 0.90, 0.55)},
-    ("open-arena-37", "eswm-t-shapes"): {"unseen": (0.59, 0.90, 0.55)},
     ("open-arena-unseen", "6l-2h"): {"unseen": (0.404, 0.846, 0.376)},
     ("open-arena-unseen", "6l-4h"): {"unseen": (0.789, 0.918, 0.781)},
     ("open-arena-unseen", "6l-8h"): {"unseen": (0.833, 0.926, 0.796)},
@@ -197,7 +196,7 @@ def larger(run: Run) -> Found:
     """Rooms of 37 locations for models that were trained on 19."""
     rooms = RoomConfig.open_arena(3, states=tuple(range(64)))
     settings = {"open-arena-37": replace(PRESETS["oa-t"].sources[0], rooms=rooms)}  # type: ignore[type-var]
-    names = ("t", "t-relational", "t-looped", "t-shapes")
+    names = ("t", "t-relational", "t-looped")
     return Found(
         [row for name in names for row in run.measure(f"eswm-{name}", find_model(f"oa-{name}", run.device), settings)]
     )
@@ -295,8 +294,8 @@ def draw_comparison(rows: Sequence[Row], setting: str, kinds: Sequence[str], fol
                 at, paper = np.array(papers).T
                 axis.hlines(paper, at - 0.13, at + 0.13, "k", linewidth=1.5, label="paper" if i == 2 else None)
         axis.set(ylabel=f"{kind}, accuracy", ylim=(0, 1.02))
-    axes[-1, 0].set_xticks(range(len(methods)), [method.replace("-", "\n", 1) for method in methods], fontsize=8)
-    axes[0, 0].legend(fontsize=8, ncols=4, loc="lower left")
+    axes[-1, 0].set_xticks(range(len(methods)), [method.replace("-", "\n") for method in methods], fontsize=8)
+    axes[0, 0].legend(fontsize=8, ncols=2, loc="center")
     figure.suptitle(setting)
     save_figure(figure, folder, f"predict-{setting}")
 

@@ -192,12 +192,6 @@ PRESETS = {
     "oa-t-looped": Preset(
         TransformerConfig(64, dim=128, layers=2, loops=7, state_embeddings=False), (_OPEN_ARENA,), _OPEN_ARENA_SETTINGS
     ),
-    # Rooms of any shape, of which no part is larger than 19 locations: what carries over to larger ones.
-    "oa-t-shapes": Preset(
-        TransformerConfig(64, dim=128, layers=4, state_embeddings=False),
-        (_OPEN_ARENA, replace(_OPEN_ARENA, rooms=RoomConfig.open_arena(states=_ODD, hidden=1.0), mix=PAPER_MIX)),
-        _OPEN_ARENA_SETTINGS,
-    ),
     # Trained on banks that hold more than they need.
     "rw-t-dense": Preset(
         TransformerConfig(37, dim=144, layers=4, relational=False, readout="classes"),

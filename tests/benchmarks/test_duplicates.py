@@ -50,7 +50,7 @@ def test_right_answers():
             guess, blank = ((walks[i][-1][1] + 3) % 6, 2) if asked.masked[i, j] == ACTION else (walks[i][-1][0], 0)
             truth = action if asked.masked[i, j] == ACTION else end
             here = neighbors[queries.location[i, j]].tolist()
-            for method, answer in (("eswm-t", guess), ("eswm-t-no-context", blank)):
+            for method, answer in (("eswm-t-context", guess), ("eswm-t-no-context", blank)):
                 assert asked.right[method, "accuracy"][i, j] == (answer == truth)
                 # Or another move to a state that looks the same; off the lattice the agent stays where it is.
                 leads_to = shown[here[answer]] if asked.masked[i, j] == ACTION and here[answer] >= 0 else start
@@ -62,18 +62,18 @@ def test_rows_by_hand():
     """Two rooms of three queries, all unseen: for the action 1 of 2 and 1 of 1 right, for the end 0 of 1 and 2 of 2."""
     kind = np.zeros((2, 3), int)
     masked = np.array([[1, 1, 2], [1, 2, 2]])
-    right = {("eswm-t", "accuracy"): np.array([[1, 0, 0], [1, 1, 1]], bool), ("x", "validity"): np.zeros((2, 3), bool)}
+    right = {("eswm-t-context", "accuracy"): np.array([[1, 0, 0], [1, 1, 1]], bool), ("x", "validity"): np.zeros((2, 3), bool)}
     asked = duplicates.Answers(kind, masked, np.array([[True] * 3, [False] * 3]), right)
     value = {
         (r.method, r.metric): (r.value, r.n) for r in duplicates.rows_of("x", asked, np.ones((2, 3), bool), seed=0)
     }
     assert value == {
-        ("eswm-t", "accuracy/unseen/action"): (pytest.approx(2 / 3), 2),
-        ("eswm-t", "accuracy/unseen/end"): (pytest.approx(2 / 3), 2),
+        ("eswm-t-context", "accuracy/unseen/action"): (pytest.approx(2 / 3), 2),
+        ("eswm-t-context", "accuracy/unseen/end"): (pytest.approx(2 / 3), 2),
         ("x", "validity/unseen/action"): (0, 2),
         ("x", "validity/unseen/end"): (0, 2),
     }
-    first = {r.metric: r.value for r in duplicates.rows_of("x", asked, asked.duplicated, 0) if r.method == "eswm-t"}
+    first = {r.metric: r.value for r in duplicates.rows_of("x", asked, asked.duplicated, 0) if r.method == "eswm-t-context"}
     assert first == {"accuracy/unseen/action": 0.5, "accuracy/unseen/end": 0}
 
 
@@ -88,7 +88,7 @@ def test_quick(tmp_path, capsys):
     families = {"open-arena-seen", "open-arena-unseen", "random-wall-37"}
     ends = ("", "-duplicates", "-duplicates-source-duplicated", "-duplicates-source-unique")
     assert {row["setting"] for row in found["rows"]} == {family + end for family in families for end in ends}
-    assert {row["method"] for row in found["rows"]} == {"eswm-t", "eswm-t-no-context"}
+    assert {row["method"] for row in found["rows"]} == {"eswm-t-context", "eswm-t-no-context"}
     kinds = {row["metric"].split("/")[1] for row in found["rows"] if row["setting"].startswith("open-arena")}
     assert kinds == {"unseen"}  # the kind that is asked about there
     assert all(0 <= row["ci95"][0] <= row["value"] <= row["ci95"][1] <= 1 for row in found["rows"])
