@@ -348,7 +348,7 @@ def draw_ablation(rows: Sequence[Row], folder: Path) -> None:
 def main(argv: list[str] | None = None) -> list[Row]:
     options = parser(__doc__)
     options.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="only these (default: all)")
-    options.add_argument("--rooms", type=int, default=500, help="rooms of each setting, 48 queries each (default 500)")
+    options.add_argument("--rooms", type=int, default=300, help="rooms of each setting, 48 queries each (default 300)")
     options.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
     args = options.parse_args(argv)
     if unknown := set(args.experiments) - set(EXPERIMENTS):

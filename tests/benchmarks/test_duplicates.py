@@ -62,7 +62,10 @@ def test_rows_by_hand():
     """Two rooms of three queries, all unseen: for the action 1 of 2 and 1 of 1 right, for the end 0 of 1 and 2 of 2."""
     kind = np.zeros((2, 3), int)
     masked = np.array([[1, 1, 2], [1, 2, 2]])
-    right = {("eswm-t-context", "accuracy"): np.array([[1, 0, 0], [1, 1, 1]], bool), ("x", "validity"): np.zeros((2, 3), bool)}
+    right = {
+        ("eswm-t-context", "accuracy"): np.array([[1, 0, 0], [1, 1, 1]], bool),
+        ("x", "validity"): np.zeros((2, 3), bool),
+    }
     asked = duplicates.Answers(kind, masked, np.array([[True] * 3, [False] * 3]), right)
     value = {
         (r.method, r.metric): (r.value, r.n) for r in duplicates.rows_of("x", asked, np.ones((2, 3), bool), seed=0)
@@ -73,7 +76,9 @@ def test_rows_by_hand():
         ("x", "validity/unseen/action"): (0, 2),
         ("x", "validity/unseen/end"): (0, 2),
     }
-    first = {r.metric: r.value for r in duplicates.rows_of("x", asked, asked.duplicated, 0) if r.method == "eswm-t-context"}
+    first = {
+        r.metric: r.value for r in duplicates.rows_of("x", asked, asked.duplicated, 0) if r.method == "eswm-t-context"
+    }
     assert first == {"accuracy/unseen/action": 0.5, "accuracy/unseen/end": 0}
 
 
