@@ -364,6 +364,8 @@ def main(argv: list[str] | None = None) -> None:
         run.finish(args.eval_rooms, torch.float16 if args.half else torch.float32)
     elif fabric.is_global_zero:
         print(f"stopped at step {run.step}; continue with --resume --out {out}")
+    if torch.distributed.is_initialized():  # gloo's threads may abort a process that ends while they run
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
