@@ -74,10 +74,9 @@ def ask(model: ESWM, source: Source, n_rooms: int, seed: int, device: str = "cpu
 
 def likeliest(model: ESWM, memories: Tensor, query: Tensor, masked: Tensor, device: str) -> np.ndarray:
     """(B, Q) int, the likeliest class of the masked component of each query, a few rooms at a time."""
-    answers = []
-    for m, q in zip(memories.split(250), query.split(250), strict=True):
-        answers.append(torch.stack([logits.argmax(-1) for logits in model(m.to(device), q.to(device))], 2).cpu())
-    return torch.cat(answers).gather(2, masked[..., None])[..., 0].numpy()
+    parts = (part.to(device).split(250) for part in (memories, query, masked))
+    answers = [model(bank, asked).answer(component) for bank, asked, component in zip(*parts, strict=True)]
+    return torch.cat(answers).cpu().numpy()
 
 
 def rows_of(setting: str, answers: Answers, asked: np.ndarray, seed: int) -> list[Row]:

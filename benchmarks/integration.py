@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from models import find_model
+from models import add_model_option, find_model
 from report import Row, bootstrap, mean, parser, print_table, save_figure, write_json
 from scipy import stats
 from significance import Test, print_tests
@@ -211,12 +211,7 @@ def _number(row: Row) -> int:
 def main(argv: list[str] | None = None) -> list[Row]:
     options = parser(__doc__)
     options.add_argument("--queries", type=int, default=5000, help="of each experiment (default 5000)")
-    options.add_argument(
-        "--model",
-        action="append",
-        metavar="NAME|FILE",
-        help="a pretrained model or saved weights; may be given again (default: random-wall)",
-    )
+    add_model_option(options, "random-wall")
     options.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
     args = options.parse_args(argv)
     rows: list[Row] = []

@@ -44,7 +44,7 @@ from latent_figures import (
 )
 from latent_models import compare_rows
 from latent_subjects import ISOMAP_BANKS, NEIGHBORS, QUICK, Measured, Sizes, Subject, by_layer
-from models import find_model
+from models import add_model_option, find_model
 from report import Row, mean, parser, print_table, write_json
 from scipy import stats
 from significance import Test, print_tests
@@ -87,12 +87,7 @@ PRIOR = 20_000  # walls that stand for all that training may show
 def main(argv: list[str] | None = None) -> list[Row]:
     options = parser(__doc__)
     options.add_argument("--rooms", type=int, default=1000, help="rooms of srsa (default 1000)")
-    options.add_argument(
-        "--model",
-        action="append",
-        metavar="NAME|FILE",
-        help="a pretrained model or saved weights; may be given again (default: random-wall and minigrid)",
-    )
+    add_model_option(options, "random-wall and minigrid")
     options.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
     options.add_argument("--by-layer", action="store_true", help="print the rows of each layer too")
     args = options.parse_args(argv)

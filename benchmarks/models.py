@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,16 @@ from eswm_gym.world_model import ESWM, available, load_model, load_pretrained
 from eswm_gym.world_model.pretrained import model_info, read_info
 
 WEIGHTS = Path(__file__).with_name("weights")
+
+
+def add_model_option(options: ArgumentParser, default: str) -> None:
+    """Let the user choose which models are measured."""
+    options.add_argument(
+        "--model",
+        action="append",
+        metavar="NAME|FILE",
+        help=f"a pretrained model or saved weights; may be given again (default: {default})",
+    )
 
 
 def find_model(name: str, device: str = "cpu") -> ESWM:

@@ -32,7 +32,7 @@ import numpy as np
 from duplicates import duplicate_rows, plot_duplicates
 from integration import integration_rows, plot_integration
 from models import find_info, find_model
-from report import Row, parser, print_table, save_figure, wilson, write_json
+from report import Row, draw_curve, parser, print_table, save_figure, wilson, write_json
 from significance import Test, print_tests
 from tqdm import tqdm
 
@@ -308,12 +308,7 @@ def draw_losses(rows: Sequence[Row], folder: Path) -> None:
     figure, axes = plt.subplots(1, len(methods), figsize=(2.2 * len(methods), 2.8), sharex=True)
     for axis, method in zip(axes, methods, strict=True):
         for metric, label in (("training", "training"), ("seen", "held-out rooms"), ("unseen", "held-out states")):
-            curve = [
-                (int(row.metric.rsplit("-", 1)[1]), row.value)
-                for row in rows
-                if row.method == method and row.metric.startswith(f"loss_{metric}/")
-            ]
-            axis.plot(*zip(*curve, strict=True), label=label)
+            draw_curve(axis, rows, "open-arena", method, f"loss_{metric}", label)
         axis.set(title=method, xlabel="minutes", ylim=(0, None))
         axis.title.set_fontsize(9)
     axes[0].set_ylabel("loss, nats")

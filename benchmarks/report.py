@@ -120,15 +120,17 @@ def _drawn(n: int, seed: int, resamples: int = 1000) -> np.ndarray:
     return np.random.default_rng(seed).integers(n, size=(resamples, n))
 
 
-def draw_curve(axis: Axes, rows: Iterable[Row], setting: str, method: str, metric: str) -> None:
-    """Draw what a method's rows METRIC/NAME-NUMBER say over the numbers, if there are any."""
+def draw_curve(
+    axis: Axes, rows: Iterable[Row], setting: str, method: str, metric: str, label: str | None = None
+) -> None:
+    """Draw what a method's rows METRIC/NAME-NUMBER say over the numbers, if there are any; labelled by the method."""
     curve = [
         (int(row.metric.rsplit("-", 1)[1]), row.value)
         for row in rows
         if (row.setting, row.method) == (setting, method) and row.metric.startswith(f"{metric}/")
     ]
     if curve:
-        axis.plot(*zip(*curve, strict=True), marker="o", markersize=3, label=method)
+        axis.plot(*zip(*curve, strict=True), marker="o", markersize=3, label=label or method)
 
 
 def save_figure(figure: Figure, folder: Path, name: str) -> None:

@@ -13,7 +13,6 @@ from scipy.special import entr, rel_entr
 from eswm_gym.analysis.activations import CHUNK
 from eswm_gym.rooms import (
     BankBatch,
-    Kind,
     QueryBatch,
     RoomConfig,
     add_transitions,
@@ -22,8 +21,9 @@ from eswm_gym.rooms import (
     random_regions,
     spanning_banks,
 )
-from eswm_gym.world_model import ACTION, ESWM, MASKED
+from eswm_gym.world_model import ESWM, MASKED
 from eswm_gym.world_model.data import to_problems
+from eswm_gym.world_model.evaluate import is_valid
 
 UNSEEN_ONLY = (1.0, 0.0, 0.0, 0.0)
 
@@ -73,14 +73,9 @@ def right_answers(
         (B, Q) bool, accurate: the generating transition, "I don't know" if the query is unsolvable; and (B, Q) bool,
         valid: any that is true in the room.
     """
-    n_states, n_actions = model.config.n_states, model.config.n_actions
-    problems = to_problems(banks, queries, banks.source.shape[1], n_states)
+    problems = to_problems(banks, queries, banks.source.shape[1], model.config.n_states)
     answer = predictions(model, memories, problems.query.numpy()).argmax(2)
-    unknown = answer == np.where(queries.masked == ACTION, n_actions, n_states)
-    completed = queries.transitions.copy()
-    np.put_along_axis(completed, queries.masked[..., None], np.where(unknown, MASKED, answer)[..., None], 2)
-    valid = banks.rooms.is_true(completed) | (unknown & (queries.kind == Kind.UNSOLVABLE))
-    return answer == problems.target.numpy(), valid
+    return answer == problems.target.numpy(), is_valid(answer, banks, queries, model.config)
 
 
 def sized_banks(rng: np.random.Generator, n: int, config: RoomConfig, hidden: int = 0, extra: int = 0) -> BankBatch:

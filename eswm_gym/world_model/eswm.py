@@ -33,6 +33,10 @@ class Prediction(NamedTuple):
         """Logits of the source (0), action (1) or end (2) head."""
         return self[component]
 
+    def answer(self, masked: Tensor) -> Tensor:
+        """(B, Q) int, the likeliest class of the component that is masked, (B, Q) int."""
+        return torch.stack([logits.argmax(-1) for logits in self], 2).gather(2, masked[..., None])[..., 0]
+
     def loss(self, target: Tensor, masked: Tensor) -> Tensor:
         """Cross-entropy of the masked components, each query with equal weight.
 

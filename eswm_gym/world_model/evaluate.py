@@ -7,10 +7,10 @@ from typing import cast
 import numpy as np
 import torch
 
-from eswm_gym.rooms import PAPER_MIX, Kind, RoomConfig, draw_queries
+from eswm_gym.rooms import PAPER_MIX, BankBatch, Kind, QueryBatch, RoomConfig, draw_queries
 from eswm_gym.rooms.grid import GridConfig
 from eswm_gym.world_model.data import Source, cells_of, to_problems
-from eswm_gym.world_model.eswm import ACTION, ESWM
+from eswm_gym.world_model.eswm import ACTION, ESWM, MASKED, ModelConfig
 from eswm_gym.world_model.grid_evaluate import evaluate_views
 from eswm_gym.world_model.view_transformer import ViewTransformer
 
@@ -52,16 +52,13 @@ def evaluate(
         banks = source.draw_banks(rng, min(chunk, n_rooms - start))
         queries = source.mask(rng, draw_queries(rng, banks, 48, source.mix, source.start(banks)))
         problems = to_problems(banks, queries, source.capacity, model.config.n_states)
-        prediction = model(problems.memories.to(device), problems.query.to(device))
+        memories, query, target, component = (part.to(device) for part in problems)
+        prediction = model(memories, query)
         share = len(problems.query) / n_rooms
-        loss += share * prediction.loss(problems.target.to(device), problems.masked.to(device)).item()
-        answers = np.stack([prediction.head(i).argmax(-1).cpu().numpy() for i in range(3)], 2)
-        answer = np.take_along_axis(answers, queries.masked[..., None], 2)[..., 0]
+        loss += share * prediction.loss(target, component).item()
+        answer = prediction.answer(component).cpu().numpy()
         accurate = answer == problems.target.numpy()
-        dont_know = answer == np.where(queries.masked == ACTION, model.config.n_actions, model.config.n_states)
-        completed = queries.transitions.copy()
-        np.put_along_axis(completed, queries.masked[..., None], np.where(dont_know, -1, answer)[..., None], 2)
-        valid = banks.rooms.is_true(completed) | (dont_know & (queries.kind == Kind.UNSOLVABLE))
+        valid = is_valid(answer, banks, queries, model.config)
         rows.append(np.stack([queries.kind, queries.masked, accurate, valid], 2).reshape(-1, 4))
     model.train(training)
     kind, masked, accurate, valid = np.concatenate(rows).T
@@ -71,3 +68,20 @@ def evaluate(
         metrics[f"validity/{name}"] = float(valid[cell].mean())
         metrics[f"n/{name}"] = int(cell.sum())
     return metrics
+
+
+def is_valid(answer: np.ndarray, banks: BankBatch, queries: QueryBatch, config: ModelConfig) -> np.ndarray:
+    """Which answers are true in their rooms, or say "I don't know" to what is unsolvable.
+
+    Args:
+        answer: (B, Q) int, a class of the head of each masked component.
+        banks, queries: what was asked.
+        config: of the model that answered.
+
+    Returns:
+        (B, Q) bool.
+    """
+    dont_know = answer == np.where(queries.masked == ACTION, config.n_actions, config.n_states)
+    completed = queries.transitions.copy()
+    np.put_along_axis(completed, queries.masked[..., None], np.where(dont_know, MASKED, answer)[..., None], 2)
+    return banks.rooms.is_true(completed) | (dont_know & (queries.kind == Kind.UNSOLVABLE))

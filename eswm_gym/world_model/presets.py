@@ -152,7 +152,10 @@ def _ablations() -> dict[str, Preset]:
         for layers, heads in shapes
     } | {
         f"rw-small-{name}": Preset(
-            model, (_PAPER_WALL,), {"random-wall-37": _PAPER_WALL}, *((128, 1) if "joint" in name else (32, 64))
+            model,
+            (_PAPER_WALL,),
+            {"random-wall-37": _PAPER_WALL},
+            *((128, 1) if model.query_attention == "joint" else (32, 64)),
         )
         for name, model in attention.items()
     }
