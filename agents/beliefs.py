@@ -45,16 +45,17 @@ class Beliefs:
         return asdict(self)
 
 
-def beliefs(agent: ESWMAgent, state: int, forgotten: Iterable[Transition] = ()) -> Beliefs:
+def beliefs(agent: ESWMAgent, state: Any, forgotten: Iterable[Transition] = ()) -> Beliefs:
     """What an agent believes where it is; looking changes nothing.
 
     All of it is the agent's own. That it has a plan, and names for the places around it, is only so after `act`.
 
     Args:
         agent: with any model.
-        state: its state; of an observation it is `agent.number(obs["state"])`.
+        state: where it is, as an observation shows it or as its number.
         forgotten: what it has just deleted, `info.get("forgotten", ())`, which it does not keep.
     """
+    state = agent.number(state)
     table = copy.copy(agent).imagined(state)  # the copy, and not the agent, keeps what had to be imagined for this
     imagined, frontier = [], []
     for source, ends, probabilities in zip(table.states.tolist(), table.end.tolist(), table.probability, strict=True):
@@ -66,9 +67,9 @@ def beliefs(agent: ESWMAgent, state: int, forgotten: Iterable[Transition] = ()) 
             else:
                 imagined.append((source, action, end, round(probability, 3)))
     return Beliefs(
-        state=int(state),
+        state=state,
         memories=tuple(agent.memory),
-        known=tuple(sorted({*agent.memory.states, int(state)})),
+        known=tuple(sorted({*agent.memory.states, state})),
         imagined=tuple(imagined),
         frontier=tuple(frontier),
         plan=tuple((action, int(end)) for action, end in agent._ahead),

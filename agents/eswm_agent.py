@@ -62,7 +62,7 @@ class ESWMAgent(Agent):
         worn: memories of views with what is outdated taken out.
 
     Raises:
-        ValueError: if an option is none of those named above.
+        ValueError: if an option is none of those named above, or the model has no map that the algorithm needs.
     """
 
     memory: MemoryBank
@@ -90,6 +90,7 @@ class ESWMAgent(Agent):
         seed: int | None = None,
     ) -> None:
         require_choices(exploration=(exploration, RULES), algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
+        _require_map(model, algorithm)
         self.model, self.n_actions = model, model.config.n_actions
         self.options: dict[str, Any] = {
             "trust_memory": trust_memory,
@@ -198,13 +199,13 @@ class ESWMAgent(Agent):
             self._ahead = []
 
     def number(self, shown: Any) -> int:
-        """The number of a state as an observation shows it, which `plan` and `explore` take."""
-        return state_of(shown) if self._album is None else self._album.number(shown)
+        """The number of a state as an observation shows it; a number stays as it is."""
+        return state_of(shown) if self._album is None or np.ndim(shown) == 0 else self._album.number(shown)
 
     def plan(
         self,
-        start: int,
-        goal: int,
+        start: Any,
+        goal: Any,
         algorithm: str | None = None,
         cost: str | None = None,
         horizon: int | None = None,
@@ -212,7 +213,7 @@ class ESWMAgent(Agent):
         """Find a way in what the agent remembers and imagines.
 
         Args:
-            start, goal: states, as numbers; see `number`.
+            start, goal: states, as observations show them or as their numbers.
             algorithm: "dijkstra" (paper: algorithm "Dijkstra-Style Pathfinding"); "astar", guided by distances in
                 the latent space, which expands fewer states and may miss the best way now and then; or "greedy",
                 straight down those distances (both: section "Planning by Guided Imagination"). None: the agent's.
@@ -228,28 +229,29 @@ class ESWMAgent(Agent):
         """
         algorithm, cost = algorithm or self.options["algorithm"], cost or self.options["cost"]
         require_choices(algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
+        _require_map(self.model, algorithm)
+        start, goal = self.number(start), self.number(goal)
         self._check(start, goal)
         table = self.imagined(start)
         if algorithm == "dijkstra":
             return search(table, start, goal, horizon, cost)
-        if self.model.latent_radius is None:
-            raise ValueError("this model comes without a latent radius: see eswm_gym.agents.latent_radius")
         latent = self.latent_map()
         distance = latent.distances_to(goal, latent.geodesic(self.model.latent_radius))
         if algorithm == "greedy":
             return follow(table, start, goal, distance, horizon)
         return search(table, start, goal, horizon, cost, {s: CAUTION * d for s, d in distance.items()})
 
-    def explore(self, state: int, actions: Sequence[int] | np.ndarray | None = None) -> int:
+    def explore(self, state: Any, actions: Sequence[int] | np.ndarray | None = None) -> int:
         """Choose a move towards what the agent does not know, by the rule `exploration`.
 
         Where the model is sure of everything in reach, the move of which it is least sure is the uncertain one:
         some of what it is sure of may be wrong, as after a change.
 
         Args:
-            state: where the agent is.
+            state: where the agent is, as an observation shows it or as its number.
             actions: what it may choose from here; None: anything.
         """
+        state = self.number(state)
         actions = range(self.n_actions) if actions is None else actions
         if self.options["exploration"] == "frontier":
             if self._name_ends(state, actions):
@@ -268,10 +270,10 @@ class ESWMAgent(Agent):
                 return action
         return int(self.rng.choice(list(actions)))
 
-    def imagined(self, state: int) -> TransitionTable:
+    def imagined(self, state: Any) -> TransitionTable:
         """Where each move from each known state and from this one leads; imagined anew when something surprised."""
         return (
-            self._table_at(state)
+            self._table_at(self.number(state))
             .resolve(
                 blocked=[place for place, kind in self.places.kind.items() if kind is not Place.FRONTIER],
                 unknown=[place for place, kind in self.places.kind.items() if kind is Place.FRONTIER],
@@ -532,3 +534,13 @@ class ESWMAgent(Agent):
         self._latent = None
         if self._table is not None:
             self._table = None if self._table.row(new) is not None else self._table.rename(old, new)
+
+
+def _require_map(model: ESWM, algorithm: str) -> None:
+    """Refuse to plan by a latent map with a model that has none."""
+    if algorithm == "dijkstra":
+        return
+    if isinstance(model, ViewTransformer):
+        raise ValueError(f"{algorithm} needs a latent map, which a model of views does not have: use 'dijkstra'")
+    if model.latent_radius is None:
+        raise ValueError(f"{algorithm}: this model comes without a latent radius: see eswm_gym.agents.latent_radius")

@@ -14,7 +14,7 @@ from eswm_gym.agents.latent_map import latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.planning import follow, imagine_tables
 from eswm_gym.rooms import Room, RoomConfig
-from eswm_gym.world_model import ESWM, load_model
+from eswm_gym.world_model import ESWM, ViewTransformer, load_model
 from eswm_gym.world_model.pretrained import read_info, write_info
 
 RADII = tuple(np.round(np.arange(1.5, 2.55, 0.1), 2).tolist())
@@ -55,10 +55,16 @@ def greedy_success(
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m eswm_gym.agents.latent_radius", description=__doc__)
     parser.add_argument("file", type=Path, help="a saved model, which the radius is stored with")
-    parser.add_argument("--rooms", type=int, default=150, help="Random Wall rooms of 19 and of 37 locations, each")
-    parser.add_argument("--seed", type=int, default=2**20, help="training rooms: no benchmark uses such seeds")
+    parser.add_argument(
+        "--rooms", type=int, default=150, help="Random Wall rooms of 19 and of 37 locations, each (default 150)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=2**20, help="of the rooms (default 2**20: no benchmark uses such seeds)"
+    )
     args = parser.parse_args(argv)
     model, rng = load_model(args.file), np.random.default_rng(args.seed)
+    if isinstance(model, ViewTransformer):
+        parser.error(f"{args.file} is a model of views, which has no latent map")
     configs = [RoomConfig.random_wall(radius, hidden=0.0) for radius in (2, 3)]
     rooms = [Room.generate(rng, config) for config in configs for _ in range(args.rooms)]
     scores = greedy_success(model, rooms, RADII, rng)

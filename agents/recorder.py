@@ -96,7 +96,7 @@ class EpisodeRecorder:
         Path(path).write_text(page, encoding="utf-8")
 
     def _frame(self, obs: Observation, info: Info) -> dict[str, Any]:
-        believed = beliefs(self.agent, self.agent.number(obs["state"]), info.get("forgotten", ()))
+        believed = beliefs(self.agent, obs["state"], info.get("forgotten", ()))
         room = self.env.unwrapped
         if isinstance(room, HexRoomEnv):
             frame = {**believed.to_dict(), "walls": np.flatnonzero(room.room.walls).tolist()}

@@ -26,6 +26,7 @@ import gymnasium as gym
 import networkx as nx
 import numpy as np
 from episodes import Episode, Setup, optimality, run
+from models import find_hex_model
 from report import Row, agent_parser, draw_curve, mean, print_table, rate, save_figure, write_json
 from significance import Test, compare, print_tests
 from tqdm import tqdm
@@ -195,7 +196,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     options = agent_parser(__doc__, 1000, "in each setting, for each number of new walls")
     args = options.parse_args(argv)
     n = 20 if args.quick else args.episodes
-    eswm = ESWMAgent.from_pretrained(args.model, args.device)
+    eswm = ESWMAgent(find_hex_model(args.model, args.device))
     a2c = A2CLSTMAgent.from_pretrained(device=args.device)
     methods: dict[str, Agent] = {
         "memory-graph": MemoryGraphAgent(),

@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from episodes import Episode, Setup, run
+from models import find_hex_model
 from report import Row, agent_parser, mean, print_table, ratio, save_figure, write_json
 from significance import compare, print_tests
 from tqdm import tqdm
@@ -167,7 +168,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     options = agent_parser(__doc__, 1000, "rooms of each setting")
     args = options.parse_args(argv)
     n = 10 if args.quick else args.episodes
-    eswm = ESWMAgent.from_pretrained(args.model, args.device)
+    eswm = ESWMAgent(find_hex_model(args.model, args.device))
     epn = EPNAgent.from_pretrained(device=args.device)
     seeds = range(args.seed * 10**6, args.seed * 10**6 + n)
     rows: list[Row] = []

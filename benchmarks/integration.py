@@ -5,6 +5,7 @@ accuracy_minimal, _dense    unseen queries by how many memories the bank holds: 
                             that is true in the room counts
 accuracy_drop               what noise costs on the same banks and queries (the paper's mix): the memories of one
                             location observe different states there; a memory's copy that ends elsewhere is appended
+accuracy_drop_remembered    the same over queries which do not name the state that no memory observes any more
 entropy                     of predictions of unseen moves, in nats, by the shortest path from source to end over the
                             memories of a minimal bank; entropy_correlation: Spearman's, of the two
 kl                          Kullback-Leibler divergence, in nats, of the prediction before from that after one more
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from models import add_model_option, find_model
-from report import Row, bootstrap, mean, parser, print_table, save_figure, write_json
+from report import Row, bootstrap, mean, parser, print_table, ratio, save_figure, write_json
 from scipy import stats
 from significance import Test, print_tests
 from tqdm import tqdm
@@ -28,6 +29,7 @@ from eswm_gym.analysis import (
     contradict_states,
     contradict_transitions,
     entropy_by_length,
+    forgotten,
     right_answers,
     shortcut_divergences,
     sized_banks,
@@ -90,10 +92,15 @@ def noise_rows(model: ESWM, rooms: RoomConfig, setting: str, method: str, n: int
     clean, _ = right_answers(model, memories, banks, queries)
     rows = [_mean_of_banks(setting, method, "accuracy/clean", clean, seed)]
     for name, noise in NOISES.items():
-        noisy, _ = right_answers(model, noise(rng, memories, banks.rooms.states), banks, queries)
-        rows.append(_mean_of_banks(setting, method, f"accuracy/{name}", noisy, seed))
-        drop = clean.astype(float) - noisy
+        noisy = noise(rng, memories, banks.rooms.states)
+        right, _ = right_answers(model, noisy, banks, queries)
+        rows.append(_mean_of_banks(setting, method, f"accuracy/{name}", right, seed))
+        drop = clean.astype(float) - right
         rows.append(_mean_of_banks(setting, method, f"accuracy_drop/{name}", drop, seed, PAPER[name]))
+        rest = ~forgotten(memories, noisy, queries.transitions)
+        if not rest.all():
+            counts = (drop * rest).sum(1).tolist(), rest.sum(1).tolist()
+            rows.append(ratio(setting, method, f"accuracy_drop_remembered/{name}", *counts, seed))
     return rows
 
 

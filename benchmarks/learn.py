@@ -21,6 +21,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
+from models import find_hex_model
 from report import Row, agent_parser, draw_curve, mean, print_table, save_figure, write_json
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
@@ -123,12 +124,12 @@ def plot(rows: list[Row], folder: Path) -> None:
 
 def main(argv: list[str] | None = None) -> list[Row]:
     options = agent_parser(__doc__, 100, "rooms of each evaluation")
-    options.add_argument("--steps", type=int, default=4096, help="of training")
-    options.add_argument("--runs", type=int, default=3, help="of each method")
+    options.add_argument("--steps", type=int, default=4096, help="of training (default 4096)")
+    options.add_argument("--runs", type=int, default=3, help="of each method (default 3)")
     args = options.parse_args(argv)
     steps, runs, episodes = (512, 1, 16) if args.quick else (args.steps, args.runs, args.episodes)
     every = max(N_ENVS * ROLLOUT, steps // 4)
-    agent = ESWMAgent.from_pretrained(args.model, args.device, seed=args.seed)
+    agent = ESWMAgent(find_hex_model(args.model, args.device), seed=args.seed)
     rows: list[Row] = []
     for setting, (_, metric) in SETTINGS.items():
         for method, around in methods(setting, agent).items():

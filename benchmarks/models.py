@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from eswm_gym.world_model import ESWM, available, load_model, load_pretrained
+from eswm_gym.world_model import ESWM, ViewTransformer, available, load_model, load_pretrained
 from eswm_gym.world_model.pretrained import model_info, read_info
 
 WEIGHTS = Path(__file__).with_name("weights")
@@ -25,6 +25,14 @@ def add_model_option(options: ArgumentParser, default: str) -> None:
 def find_model(name: str, device: str = "cpu") -> ESWM:
     """A model by its name, or by the path of its file."""
     return load_pretrained(name, device) if name in available() else load_model(_path(name), device)
+
+
+def find_hex_model(name: str, device: str = "cpu") -> ESWM:
+    """The same, for benchmarks of hexagonal rooms."""
+    model = find_model(name, device)
+    if isinstance(model, ViewTransformer):
+        raise SystemExit(f"{name} is a model of MiniGrid's views; this takes one of hexagonal rooms")
+    return model
 
 
 def find_info(name: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 from episodes import Episode, Setup, optimality, run
+from models import find_hex_model
 from report import Row, agent_parser, draw_curve, mean, print_table, rate, ratio, save_figure, write_json
 from significance import Test, compare, print_tests, welch
 from tqdm import tqdm
@@ -182,7 +183,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     options.add_argument("--by-length", action="store_true", help="print the rows of each path length too")
     args = options.parse_args(argv)
     per_setting = 20 if args.quick else max(1, args.episodes // (len(SETTINGS) + 1))
-    eswm = ESWMAgent.from_pretrained(args.model, args.device)
+    eswm = ESWMAgent(find_hex_model(args.model, args.device))
     epn = EPNAgent.from_pretrained(device=args.device)
     methods: dict[str, Agent] = {
         "random": RandomAgent(),

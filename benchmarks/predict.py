@@ -12,10 +12,11 @@ the queries that the bank determines (see `eswm_gym.rooms.grid.move_kinds`).
                 emwm complete end states alone; emwm-nearest looks up one memory, emwm five
   open-arena    the same, trained on some states and tested on others; eswm-t-looped has the shipped model's shape
   losses        training and held-out loss of each model in Open Arena: who overfits
-  larger        trained on 19 locations, tested on 37
+  larger        trained on 19 locations, tested on 37; eswm-t-relational-shapes on parts of arenas, of any shape
   dense         trained on minimal banks or on dense ones, tested on both
   ablation      small models: heads and layers; joint and cross attention, with and without relations; unaligned weights
-  integration   banks of all sizes, noisy banks, entropy and path length, informative memories
+  integration   banks of all sizes, noisy banks, entropy and path length, informative memories; of eswm-t-dense and
+                eswm-t-noisy the training banks were dense and noisy
   duplicates    locations that share a state, told apart by the moves that led there
   minigrid      views; majority: the commonest class of each cell and the commonest action; copy: the given view
 """
@@ -51,6 +52,7 @@ T_4L: Cells = {"seen": (0.905, 0.870, 1.0), "unseen": (0.875, 0.888, 0.903), "un
 PAPER: dict[tuple[str, str], Cells] = {
     ("random-wall-37", "eswm-t"): T_4L,
     ("random-wall-37", "eswm-t-longer"): T_4L,
+    ("random-wall-37", "eswm-t-relational"): T_4L,
     ("random-wall-37", "eswm-agent"): T_4L,
     ("random-wall-37", "eswm-lstm"): {
         "seen": (0.878, 0.869, 1.0), "unseen": (0.666, 0.753, 0.703), "unsolvable": (0.762, 0.883, 0.756),
@@ -64,13 +66,14 @@ PAPER: dict[tuple[str, str], Cells] = {
     ("open-arena-37", "eswm-t"): {"unseen": (0.59, 0.90, 0.55)},
     ("open-arena-37", "eswm-t-relational"): {"unseen": (0.59, 0.90, 0.55)},
     ("open-arena-37", "eswm-t-looped"): {"unseen": (0.59, 0.90, 0.55)},
+    ("open-arena-37", "eswm-t-relational-shapes"): {"unseen": (0.59, 0.90, 0.55)},
     ("open-arena-unseen", "6l-2h"): {"unseen": (0.404, 0.846, 0.376)},
     ("open-arena-unseen", "6l-4h"): {"unseen": (0.789, 0.918, 0.781)},
     ("open-arena-unseen", "6l-8h"): {"unseen": (0.833, 0.926, 0.796)},
     ("open-arena-unseen", "6l-16h"): {"unseen": (0.420, 0.918, 0.404)},
 }  # fmt: skip
 COMPARED = {
-    "rw": ("t", "t-longer", "t-trajectory", "lstm", "mamba", "tem-t", "emwm"),
+    "rw": ("t", "t-longer", "t-relational", "t-trajectory", "lstm", "mamba", "tem-t", "emwm"),
     "oa": ("t", "t-relational", "t-looped", "t-relational-trajectory", "lstm", "mamba", "tem-t", "emwm"),
 }
 SHAPES = ("6l-2h", "6l-4h", "6l-8h", "6l-16h", "2l-8h", "4l-8h", "8l-8h")
@@ -194,9 +197,8 @@ def losses(run: Run) -> Found:
 
 def larger(run: Run) -> Found:
     """Rooms of 37 locations for models that were trained on 19."""
-    rooms = RoomConfig.open_arena(3, states=tuple(range(64)))
-    settings = {"open-arena-37": replace(PRESETS["oa-t"].sources[0], rooms=rooms)}  # type: ignore[type-var]
-    names = ("t", "t-relational", "t-looped")
+    settings = {"open-arena-37": PRESETS["oa-t-relational-shapes"].settings["open-arena-37"]}
+    names = ("t", "t-relational", "t-looped", "t-relational-shapes")
     return Found(
         [row for name in names for row in run.measure(f"eswm-{name}", find_model(f"oa-{name}", run.device), settings)]
     )
@@ -218,7 +220,9 @@ def ablation(run: Run) -> Found:
 def integration(run: Run) -> Found:
     rows: list[Row] = []
     tests: list[Test] = []
-    methods = {"eswm-t-longer": "rw-t-longer", "eswm-t-dense": "rw-t-dense", "eswm-agent": "random-wall"}
+    methods = {f"eswm-{name}": f"rw-{name}" for name in ("t-longer", "t-dense", "t-noisy")} | {
+        "eswm-agent": "random-wall"
+    }
     for method, name in methods.items():
         model = find_model(name, run.device)
         found, tested = integration_rows(model, RoomConfig.random_wall(3), method, run.queries, run.seed)

@@ -49,9 +49,9 @@ class Row:
 def parser(description: str | None) -> argparse.ArgumentParser:
     """The options that every benchmark has."""
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--seed", type=int, default=0, help="of rooms and agents (default 0)")
     options.add_argument("--quick", action="store_true", help="a small run that shows that everything works")
-    options.add_argument("--device", default="cpu", help="where the model runs: cpu or cuda")
+    options.add_argument("--device", default="cpu", help="where the model runs: cpu or cuda (default cpu)")
     options.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     return options
 
@@ -65,8 +65,13 @@ def agent_parser(description: str | None, episodes: int, what: str) -> argparse.
         what: what is counted.
     """
     options = parser(description)
-    options.add_argument("--episodes", type=int, default=episodes, help=what)
-    options.add_argument("--model", default="random-wall", help="name of a pretrained model")
+    options.add_argument("--episodes", type=int, default=episodes, help=f"{what} (default {episodes})")
+    options.add_argument(
+        "--model",
+        default="random-wall",
+        metavar="NAME|FILE",
+        help="a model of hexagonal rooms, pretrained or saved (default %(default)s)",
+    )
     options.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
     return options
 

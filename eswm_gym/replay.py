@@ -55,7 +55,7 @@ def _wall_off(env: gym.Env, agent: Any, obs: dict[str, Any]) -> None:
     """Put a wall on the first place of the plan that takes one and leaves a way to the goal."""
     if "goal" not in obs:
         raise ValueError("a wall is put on the way to a goal: this task has none")
-    plan = agent.plan(agent.number(obs["state"]), agent.number(obs["goal"]))
+    plan = agent.plan(obs["state"], obs["goal"])
     room: Any = env.unwrapped
     for place in _places(room, plan):
         try:
@@ -89,7 +89,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m eswm_gym.replay", description=__doc__)
     parser.add_argument("--env", default="ESWM-RandomWall-v0", metavar="ID", help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=SEED, help="default: %(default)s")
-    parser.add_argument("--wall-at", type=int, metavar="STEP", help="a wall appears on the agent's plan at this step")
+    parser.add_argument(
+        "--wall-at", type=int, metavar="STEP", help="a wall appears on the agent's plan before this step, from 0"
+    )
     parser.add_argument("--out", default="episode.html", metavar="FILE", help="default: %(default)s")
     options = parser.parse_args(arguments)
     try:

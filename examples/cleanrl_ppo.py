@@ -11,11 +11,11 @@ from torch.distributions import Categorical
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents.wrappers import PlannedAction
 
-options = argparse.ArgumentParser(description=__doc__)
-options.add_argument("--env-id", default="ESWM-RandomWall19-v0")
-options.add_argument("--steps", type=int, default=20_000)
-options.add_argument("--n-envs", type=int, default=8)
-options.add_argument("--planned-action", action="store_true")
+options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+options.add_argument("--env-id", default="ESWM-RandomWall19-v0", help="environment")
+options.add_argument("--steps", type=int, default=20_000, help="of training")
+options.add_argument("--n-envs", type=int, default=8, help="environments at a time")
+options.add_argument("--planned-action", action="store_true", help="show the policy what ESWM would do")
 args = options.parse_args()
 ROLLOUT, EPOCHS, BATCHES, GAMMA, LAMBDA, CLIP, ENTROPY = 64, 4, 4, 0.99, 0.95, 0.2, 0.01
 

@@ -13,9 +13,11 @@ import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents import ESWMAgent
 
 options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-options.add_argument("--episodes", type=int, default=5)
-options.add_argument("--max-steps", type=int, default=40, help="time limit, in place of the environment's own")
-options.add_argument("--folder", default="videos")
+options.add_argument("--episodes", type=int, default=5, help="how many (default 5)")
+options.add_argument(
+    "--max-steps", type=int, default=40, help="time limit, in place of the environment's own (default 40)"
+)
+options.add_argument("--folder", default="videos", help="where videos go (default videos)")
 args = options.parse_args()
 
 env = gym.make("ESWM-RandomWall-v0", max_episode_steps=-1, render_mode="rgb_array")  # -1: no time limit

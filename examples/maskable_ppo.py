@@ -16,9 +16,9 @@ from eswm_gym.agents import ESWMAgent
 from eswm_gym.wrappers import MemoryBankObservation
 
 options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-options.add_argument("--env-id", default="ESWM-RandomWall19-v0")
-options.add_argument("--steps", type=int, default=50_000)
-options.add_argument("--episodes", type=int, default=100)
+options.add_argument("--env-id", default="ESWM-RandomWall19-v0", help="default: %(default)s")
+options.add_argument("--steps", type=int, default=50_000, help="of training (default 50000)")
+options.add_argument("--episodes", type=int, default=100, help="of each evaluation (default 100)")
 args = options.parse_args()
 
 envs = make_vec_env(args.env_id, n_envs=8, seed=0)

@@ -19,10 +19,10 @@ def wrap(env):
     return ActionMaskObservation(env if env.spec.id.endswith("Explore-v0") else MemoryBankObservation(env))
 
 
-options = argparse.ArgumentParser(description=__doc__)
-options.add_argument("--env-ids", nargs="+", default=ENV_IDS, metavar="ID", help="default: all")
-options.add_argument("--episodes", type=int, default=20)
-options.add_argument("--n-envs", type=int, default=4)
+options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+options.add_argument("--env-ids", nargs="+", default=ENV_IDS, metavar="ID", help="environments")
+options.add_argument("--episodes", type=int, default=20, help="of the evaluation")
+options.add_argument("--n-envs", type=int, default=4, help="environments at a time")
 args = options.parse_args()
 
 for env_id in args.env_ids:

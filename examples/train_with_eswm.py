@@ -9,9 +9,9 @@ from stable_baselines3.common.evaluation import evaluate_policy
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents.wrappers import PlannedAction, UncertaintyBonus
 
-options = argparse.ArgumentParser(description=__doc__)
-options.add_argument("--steps", type=int, default=10_000)
-options.add_argument("--episodes", type=int, default=100)
+options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+options.add_argument("--steps", type=int, default=10_000, help="of training")
+options.add_argument("--episodes", type=int, default=100, help="of the evaluation")
 options.add_argument("--scale", type=float, default=0.5, help="weight of the doubt")
 args = options.parse_args()
 

@@ -8,10 +8,10 @@ import numpy as np
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents import ESWMAgent
 
-options = argparse.ArgumentParser(description=__doc__)
-options.add_argument("--env-id", default="ESWM-RandomWall19Explore-v0")
-options.add_argument("--n-envs", type=int, default=4)
-options.add_argument("--steps", type=int, default=60)
+options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+options.add_argument("--env-id", default="ESWM-RandomWall19Explore-v0", help="environment")
+options.add_argument("--n-envs", type=int, default=4, help="environments at a time")
+options.add_argument("--steps", type=int, default=60, help="of each environment")
 args = options.parse_args()
 
 if __name__ == "__main__":  # processes of their own may import this file again

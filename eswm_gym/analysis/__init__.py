@@ -15,10 +15,8 @@ from eswm_gym.analysis.activations import (
 )
 from eswm_gym.analysis.gaps import GapBelief, gap_belief, placement_belief
 from eswm_gym.analysis.integration import (
-    append_memory,
-    contradict_states,
-    contradict_transitions,
     entropy_by_length,
+    forgotten,
     integration_lengths,
     predictions,
     right_answers,
@@ -47,6 +45,7 @@ from eswm_gym.analysis.rooms import (
     room_of_kind,
     several_banks,
 )
+from eswm_gym.rooms.noise import append_memory, contradict_states, contradict_transitions
 
 __all__ = [
     "CUES",
@@ -68,6 +67,7 @@ __all__ = [
     "contradict_transitions",
     "draw_triplets",
     "entropy_by_length",
+    "forgotten",
     "gap_belief",
     "integration_lengths",
     "isomap",

@@ -25,6 +25,7 @@ class RoomConfig:
         straightness: probability that the wall goes on straight at each step, else it turns by 60 degrees.
         hidden: greatest share of locations in the unobserved region; its size is drawn uniformly.
         duplicates: least and greatest number of pairs of locations, observed and free, that share a state.
+        observed: locations of the observed region, which then has a random shape; None: all that is not hidden.
     """
 
     radius: int = 3
@@ -34,6 +35,7 @@ class RoomConfig:
     straightness: float = 0.8
     hidden: float = 0.4
     duplicates: tuple[int, int] = (0, 0)
+    observed: int | None = None
 
     def __post_init__(self) -> None:
         n = hex_lattice(self.radius).n_locations
@@ -49,6 +51,8 @@ class RoomConfig:
             raise ValueError(
                 f"duplicates must be 0 <= least <= greatest <= {n // 2} pairs of {n} locations, got {self.duplicates}"
             )
+        if self.observed is not None and not 0 < self.observed <= n:
+            raise ValueError(f"observed must be 1 to {n} locations, got {self.observed}")
         for name in ("no_wall", "straightness", "hidden"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
@@ -178,14 +182,19 @@ def _grow_walls(rng: np.random.Generator | Streams, lengths: np.ndarray, config:
     return walls
 
 
-def random_regions(rng: np.random.Generator | Streams, sizes: np.ndarray, lattice: HexLattice) -> np.ndarray:
-    """Draw (n, L) bool connected regions of these sizes, grown around random locations with ragged rims."""
+def random_regions(
+    rng: np.random.Generator | Streams, sizes: np.ndarray, lattice: HexLattice, ragged: float = 2.0
+) -> np.ndarray:
+    """Draw (n, L) bool connected regions of these sizes, grown around random locations with ragged rims.
+
+    They are round if `ragged` is 0, and of any shape if it is as large as the lattice.
+    """
     n = len(sizes)
     region = np.zeros((n, lattice.n_locations), bool)
     key = np.full((n, lattice.n_locations + 1), np.inf, np.float32)  # last column: off the lattice
     rooms = np.arange(n)
     seed = rng.integers(lattice.n_locations, size=n)
-    weight = lattice.distances[seed] + 2 * rng.random((n, lattice.n_locations), dtype=np.float32)
+    weight = lattice.distances[seed] + ragged * rng.random((n, lattice.n_locations), dtype=np.float32)
     key[rooms, seed] = 0
     for step in range(sizes.max(initial=0)):
         nearest = key[:, :-1].argmin(1)
@@ -213,7 +222,11 @@ def generate_rooms(rng: np.random.Generator | Streams, n: int, config: RoomConfi
         lattice=lattice,
         states=np.asarray(config.states)[order],
         walls=random_walls(rng, n, config),
-        observed=~random_regions(rng, sizes, lattice),
+        observed=(
+            ~random_regions(rng, sizes, lattice)
+            if config.observed is None
+            else random_regions(rng, np.full(n, config.observed), lattice, ragged=2 * config.radius)
+        ),
     )
     if config.duplicates[1]:
         _duplicate(rng, rooms, config.duplicates)

@@ -21,10 +21,10 @@ from eswm_gym.rooms import (
     add_transitions,
     draw_queries,
     generate_rooms,
-    hex_lattice,
     spanning_banks,
     walk_banks,
 )
+from eswm_gym.rooms.noise import contradict_states
 from eswm_gym.rooms.trajectories import add_walks, trajectory_banks
 from eswm_gym.world_model.eswm import ACTION, END, MASKED, SOURCE
 
@@ -70,6 +70,7 @@ class Source:
         mix: shares of the kinds of query.
         components: those that may be masked.
         context: length of a walk in the last rows of each bank, which ends where all queries of that bank start.
+        noise: share of training banks in which the memories of one location contradict each other.
     """
 
     rooms: RoomConfig
@@ -78,19 +79,23 @@ class Source:
     mix: tuple[float, ...] = TRAINING_MIX
     components: tuple[int, ...] = (SOURCE, ACTION, END)
     context: int = 0
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
         if self.context < 0:
             raise ValueError(f"context must not be negative, got {self.context}")
+        if not 0 <= self.noise <= 1:
+            raise ValueError(f"noise must lie between 0 and 1, got {self.noise}")
 
     @property
     def capacity(self) -> int:
         """Rows of the padded banks.
 
-        One less than the locations if minimal, two more than that for each wall location in a trajectory, which bumps
-        into it and goes around it, else up to twice the locations; and the context.
+        One less than the locations (the observed ones, if rooms observe a number of them) if minimal, two more than
+        that for each wall location in a trajectory, which bumps into it and goes around it, else up to twice the
+        locations; and the context.
         """
-        n = hex_lattice(self.rooms.radius).n_locations
+        n = self.rooms.observed or self.rooms.n_locations
         detours = {"minimal": 0, "trajectory": 2 * self.rooms.wall_lengths[1]}
         return self.context + (n - 1 + detours[self.bank] if self.bank in detours else 2 * n)
 
@@ -113,6 +118,10 @@ class Source:
         banks = self.draw_banks(rng, rooms)
         asked = self.mask(rng, draw_queries(rng, banks, queries, self.mix, self.start(banks)))
         problems = to_problems(banks, asked, self.capacity, n_states)
+        if self.noise:
+            noisy = contradict_states(rng, problems.memories.numpy(), banks.rooms.states)
+            chosen = torch.from_numpy(rng.random(rooms) < self.noise)
+            problems.memories[chosen] = torch.from_numpy(noisy)[chosen]
         if self.context:  # left out now and then, so that a model learns what it can answer without
             problems.memories[rng.random(rooms) < NO_CONTEXT, -self.context :] = MASKED
         return problems

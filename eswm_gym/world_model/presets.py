@@ -103,10 +103,13 @@ def _comparison(
         mix = (unseen, seen, 10 * unsolvable, off_lattice)
         return replace(source, rooms=rooms, mix=mix, components=(ACTION, END), context=_CONTEXT)
 
+    usual = 18 if prefix == "oa" else 0  # all banks of Open Arena hold as many
     walked = replace(train, bank="trajectory")
     walked_settings = {name: replace(source, bank="trajectory") for name, source in settings.items()}
-    transformer = TransformerConfig(n_states, dim=144, layers=4, relational=False, readout="classes", codec=codec)
-    relational = TransformerConfig(n_states, dim=128, layers=4, state_embeddings=False)
+    transformer = TransformerConfig(
+        n_states, dim=144, layers=4, relational=False, readout="classes", codec=codec, usual_memories=usual
+    )
+    relational = TransformerConfig(n_states, dim=128, layers=4, state_embeddings=False, usual_memories=usual)
     lstm = RecurrentConfig(n_states, dim=174, layers=4, cell="lstm", codec=codec)
     mamba = RecurrentConfig(n_states, dim=168, layers=5, cell="mamba", codec=codec)
     tem_t = TEMTConfig(n_states, dim=144, layers=4, codec=codec)
@@ -114,7 +117,7 @@ def _comparison(
     return {
         f"{prefix}-t": Preset(transformer, (train,), settings),
         f"{prefix}-t-duplicates": Preset(
-            replace(transformer, context=_CONTEXT),
+            replace(transformer, context=_CONTEXT, usual_memories=0),
             (with_duplicates(train, 0, 3),),
             {name: with_duplicates(source, 0, 0) for name, source in settings.items()}
             | {f"{name}-duplicates": with_duplicates(source, 1, 3) for name, source in settings.items()},
@@ -161,6 +164,8 @@ def _ablations() -> dict[str, Preset]:
     }
 
 
+_WALL_COMPARISON = _comparison("rw", "integer", _PAPER_WALL, {"random-wall-37": _PAPER_WALL})
+
 PRESETS = {
     # The shipped agent's model.
     "random-wall": Preset(
@@ -189,17 +194,33 @@ PRESETS = {
         rooms=16,
         queries=16,
     ),
-    **_comparison("rw", "integer", _PAPER_WALL, {"random-wall-37": _PAPER_WALL}),
+    **_WALL_COMPARISON,
     **_comparison("oa", "binary", _OPEN_ARENA, _OPEN_ARENA_SETTINGS),
     # The agent's architecture: deep with few parameters.
     "oa-t-looped": Preset(
-        TransformerConfig(64, dim=128, layers=2, loops=7, state_embeddings=False), (_OPEN_ARENA,), _OPEN_ARENA_SETTINGS
+        TransformerConfig(64, dim=128, layers=2, loops=7, state_embeddings=False, usual_memories=18),
+        (_OPEN_ARENA,),
+        _OPEN_ARENA_SETTINGS,
     ),
-    # Trained on banks that hold more than they need.
-    "rw-t-dense": Preset(
-        TransformerConfig(37, dim=144, layers=4, relational=False, readout="classes"),
-        (replace(_PAPER_WALL, bank="dense"),),
-        {"random-wall-37": _PAPER_WALL, "random-wall-37-dense": replace(_PAPER_WALL, bank="dense")},
+    # Trained on parts of large arenas, of up to 19 locations: what is learned must not hang on the shape of a room.
+    "oa-t-relational-shapes": Preset(
+        TransformerConfig(64, dim=128, layers=4, state_embeddings=False, usual_memories=18),
+        (
+            Source(RoomConfig.open_arena(), share=0.3, mix=_UNSEEN_ONLY),
+            Source(RoomConfig.open_arena(4, observed=19), share=0.5, mix=_UNSEEN_ONLY),
+            Source(RoomConfig.open_arena(4, observed=10), share=0.2, mix=_UNSEEN_ONLY),
+        ),
+        {
+            "open-arena-19": Source(RoomConfig.open_arena(), mix=_UNSEEN_ONLY),
+            "open-arena-37": Source(RoomConfig.open_arena(3), mix=_UNSEEN_ONLY),
+        },
     ),
+    # Trained on banks that hold more than they need, and on banks half of which contradict themselves.
+    "rw-t-dense": replace(
+        _WALL_COMPARISON["rw-t"],
+        sources=(replace(_PAPER_WALL, bank="dense"),),
+        settings={"random-wall-37": _PAPER_WALL, "random-wall-37-dense": replace(_PAPER_WALL, bank="dense")},
+    ),
+    "rw-t-noisy": replace(_WALL_COMPARISON["rw-t"], sources=(replace(_PAPER_WALL, noise=0.5),)),
     **_ablations(),
 }

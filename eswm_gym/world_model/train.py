@@ -314,8 +314,8 @@ class _Interrupt:
 
 def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m eswm_gym.world_model.train", description=__doc__)
-    parser.add_argument("name", choices=sorted(PRESETS))
-    parser.add_argument("--device", default="auto", help="cpu, cuda, mps or auto")
+    parser.add_argument("name", choices=sorted(PRESETS), metavar="PRESET", help=f"one of {', '.join(sorted(PRESETS))}")
+    parser.add_argument("--device", default="auto", help="cpu, cuda, mps or auto (default auto: a GPU if there is one)")
     budget = parser.add_mutually_exclusive_group()
     budget.add_argument("--minutes", type=float, default=60.0, help="train for so long in all (default 60)")
     budget.add_argument("--steps", type=int, help="or for so many steps in all")
@@ -323,14 +323,18 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     begin.add_argument("--resume", action="store_true", help="continue from the checkpoint in --out")
     begin.add_argument("--start-from", type=Path, metavar="FILE", help="start from a saved model's weights")
     parser.add_argument("--out", type=Path, help="folder (default runs/NAME)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--precision", default="bf16-mixed", help="of Lightning Fabric, such as 32-true")
+    parser.add_argument("--seed", type=int, default=0, help="of weights and data (default 0)")
+    parser.add_argument(
+        "--precision", default="bf16-mixed", help="Lightning Fabric's, such as 32-true (default bf16-mixed)"
+    )
     parser.add_argument(
         "--workers", type=int, help="processes that make data (default 0 on a CPU, else the cores less 2)"
     )
     parser.add_argument("--no-compile", action="store_true", help="do without torch.compile")
     parser.add_argument("--half", action="store_true", help="save the weights in float16, which takes half the room")
-    parser.add_argument("--eval-rooms", type=int, default=1000, help="rooms of the last evaluation, 48 queries each")
+    parser.add_argument(
+        "--eval-rooms", type=int, default=1000, help="rooms of the last evaluation, 48 queries each (default 1000)"
+    )
     args = parser.parse_args(argv)
     if not args.minutes > 0 or (args.steps is not None and args.steps <= 0):  # nan is not greater either
         parser.error("--minutes and --steps must be greater than 0")

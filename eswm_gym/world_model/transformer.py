@@ -48,6 +48,9 @@ class TransformerConfig(ModelConfig):
         aligned: start with heads that find the transitions which share a state; see `Transformer.align`.
         context: how many of the last rows of a bank are not a set but a walk to where all queries start: what tells
             locations with one state apart. Each has a learned embedding of its place in the walk.
+        usual_memories: how many memories the banks of training hold, if all hold as many. Attention over n memories is
+            then sharpened by log(1 + n) / log(1 + usual_memories), lest it thin out in larger banks (Chiang and Cholak,
+            2022, "Overcoming a Theoretical Limitation of Self-Attention"). 0 leaves it as it is.
     """
 
     heads: int = 4
@@ -59,6 +62,7 @@ class TransformerConfig(ModelConfig):
     codec: Literal["integer", "binary"] = "integer"
     aligned: bool = True
     context: int = 0
+    usual_memories: int = 0
 
     def __post_init__(self) -> None:
         require_choices(
@@ -72,6 +76,10 @@ class TransformerConfig(ModelConfig):
             raise ValueError("a model without state embeddings must be relational with readout='pointer'")
         if self.codec == "binary" and not self.state_embeddings:
             raise ValueError("a binary codec embeds states")
+        if not 0 <= self.usual_memories <= self.max_memories:
+            raise ValueError(
+                f"usual_memories must lie between 0 and max_memories {self.max_memories}, got {self.usual_memories}"
+            )
         if self.context and not (0 < self.context <= self.max_memories and self.query_attention == "cross"):
             raise ValueError(f"context must lie between 0 and max_memories, with cross attention, got {self.context}")
 
@@ -128,13 +136,29 @@ class Block(nn.Module):
         value = torch.cat([self.null_value.to(value.dtype).expand(null), value], 2)
         return F.normalize(key, dim=-1), value
 
-    def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor, related: Tensor | None) -> Tensor:
-        """Let tokens x (B, T, dim) read; mask is (B, 1, 1, 1 + N), 0 or very negative; related from `relations`."""
+    def forward(
+        self,
+        x: Tensor,
+        keys_values: tuple[Tensor, Tensor],
+        mask: Tensor,
+        related: Tensor | None,
+        sharper: Tensor | float = 1.0,
+    ) -> Tensor:
+        """Let tokens read.
+
+        Args:
+            x: (B, T, dim) tokens.
+            keys_values: what they read.
+            mask: (B, 1, 1, 1 + N), 0 or very negative.
+            related: from `relations`, or None.
+            sharper: (B, 1, 1, 1), a factor for the logits of attention.
+        """
         key, value = keys_values
         query = F.normalize(self._split(self.query(self.attention_norm(x))), dim=-1) * self.sharpness
-        logits = query.to(key.dtype) @ key.mT + mask
+        logits = query.to(key.dtype) @ key.mT
         if related is not None:
             logits = logits + (related @ self.relation_bias.to(related.dtype)).permute(0, 3, 1, 2)
+        logits = sharper * logits + mask
         # Two products and a softmax: at these lengths cheaper to train than fused attention.
         attention = logits.softmax(-1).to(value.dtype)
         y = self.out((attention @ value).transpose(1, 2).flatten(2))
@@ -199,11 +223,17 @@ class Transformer(TokenModel):
         """The blocks in the order in which tokens pass them."""
         return [*self.blocks] * self.config.loops
 
-    def _context(self, reader: Tensor, read: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
-        """The attention mask over padding, and the relations if the model uses them."""
+    def _context(
+        self, reader: Tensor, read: Tensor, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor | None, Tensor | float]:
+        """The attention mask over padding, the relations if the model uses them, and how much sharper attention is."""
         padding = (read[..., SOURCE] < 0) & (read[..., END] < 0)  # a query has one of them at least
         mask = F.pad(torch.where(padding, -1e4, 0.0), (1, 0))[:, None, None].to(dtype)
-        return mask, relations(reader, read).to(dtype) if self.config.relational else None
+        related = relations(reader, read).to(dtype) if self.config.relational else None
+        if not self.config.usual_memories:
+            return mask, related, 1.0
+        size = 1 + (~padding).sum(1)  # the null token is one of them
+        return mask, related, (size.log() / math.log(1 + self.config.usual_memories)).to(dtype).view(-1, 1, 1, 1)
 
     def encode(self, memories: Tensor) -> EncodedBank:
         self.check_length(memories)
@@ -214,11 +244,11 @@ class Transformer(TokenModel):
             if x.shape[1] < context:
                 raise ValueError(f"the last {context} rows of a bank are the context, but there are {x.shape[1]} rows")
             x = torch.cat([x[:, :-context], x[:, -context:] + self.place.to(x.dtype)], 1)
-        mask, related = self._context(memories, memories, x.dtype)
+        context = self._context(memories, memories, x.dtype)
         keys_values = []
         for block in self.depth:
             keys_values.append(block.keys_values(x))
-            x = block(x, keys_values[-1], mask, related)
+            x = block(x, keys_values[-1], *context)
         return EncodedBank(memories, (keys_values, self.norm(x)))
 
     def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
@@ -241,9 +271,9 @@ class Transformer(TokenModel):
     def _cross_layers(self, bank: EncodedBank, query: Tensor) -> Iterator[Tensor]:
         """The query tokens (B, Q, dim) after each block."""
         x = self.embed(query)
-        mask, related = self._context(query, bank.memories, x.dtype)
+        context = self._context(query, bank.memories, x.dtype)
         for block, kv in zip(self.depth, bank.cache[0], strict=True):
-            x = block(x, kv, mask, related)
+            x = block(x, kv, *context)
             yield x
 
     def _sequences(self, memories: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
@@ -258,9 +288,9 @@ class Transformer(TokenModel):
     def _joint_layers(self, sequence: Tensor) -> Iterator[Tensor]:
         """All tokens (B * Q, N + 1, dim) after each block."""
         x = self.embed(sequence)
-        mask, related = self._context(sequence, sequence, x.dtype)
+        context = self._context(sequence, sequence, x.dtype)
         for block in self.depth:
-            x = block(x, block.keys_values(x), mask, related)
+            x = block(x, block.keys_values(x), *context)
             yield x
 
     def _read_out(self, x: Tensor, memory: Tensor, memories: Tensor) -> Prediction:

@@ -548,6 +548,21 @@ def test_evaluate_policy(env_id, wrapper, least):
     assert mean >= least
 
 
+@pytest.mark.parametrize("env_id", ["ESWM-RandomWall-v0", "ESWM-OpenArena-v0", "ESWM-MiniGrid-v0"])
+def test_states_may_be_given_as_observations_show_them(env_id):
+    """An integer, bits or a view; what comes back are numbers, which may be given as well."""
+    env = gym.make(env_id)
+    obs, info = env.reset(seed=1)
+    agent = ESWMAgent.from_pretrained("minigrid" if "MiniGrid" in env_id else "random-wall", seed=0)
+    agent.reset(obs, info)
+    plan = agent.plan(obs["state"], obs["goal"])
+    assert plan.found and len(plan) == info["shortest_path_length"]
+    assert plan == agent.plan(agent.number(obs["state"]), agent.number(obs["goal"]))
+    assert plan.states[-1] == agent.number(obs["goal"]) == agent.number(plan.states[-1])
+    assert agent.imagined(obs["state"]).row(agent.number(obs["state"])) is not None
+    assert env.action_space.contains(agent.explore(obs["state"]))
+
+
 def test_bank_can_be_given_as_a_memory_bank():
     agent = ESWMAgent.from_pretrained("random-wall")
     agent.reset({"state": 1}, {"memory_bank": MemoryBank([(1, 0, 2)])})

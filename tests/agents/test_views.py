@@ -458,8 +458,10 @@ def test_a_goal_may_be_unknown():
     assert not agent.plan(view_number(obs["state"]), view_number(obs["goal"])).found
     with pytest.raises(ValueError, match="is no view that this agent has seen or imagined"):
         agent.plan(view_number(obs["state"]), 5)
-    with pytest.raises(ValueError, match="latent radius"):
+    with pytest.raises(ValueError, match="astar needs a latent map, which a model of views does not have"):
         agent.plan(view_number(obs["state"]), view_number(obs["goal"]), algorithm="astar")
+    with pytest.raises(ValueError, match="greedy needs a latent map"):
+        ESWMAgent(Surveyor(), algorithm="greedy")
 
 
 # In the place of a policy

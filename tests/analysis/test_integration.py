@@ -12,6 +12,7 @@ from eswm_gym.analysis import (
     contradict_states,
     contradict_transitions,
     entropy_by_length,
+    forgotten,
     integration_lengths,
     predictions,
     right_answers,
@@ -88,6 +89,17 @@ def test_contradictory_states_by_hand():
     assert (at_2[:, 1, :2] == [1, 0]).all() and (at_2[:, [0, 3, 4]] == BANK[0, [0, 3, 4]]).all()
     assert (at_2[:, 2, 0] == at_2[:, 2, 2]).all() and (at_2[:, 2, 1] == 0).all()
     assert set(at_2[:, 2, 0]) == {0, 1, 3, 4, 5, 6} and (at_2[:, 1, 2] != at_2[:, 2, 0]).any()
+
+
+def test_forgotten_by_hand():
+    """Where 2 became 5 and 6, moves that name 2 are forgotten; where one more memory still names it, they are not."""
+    noisy = BANK.copy()
+    noisy[0, 1:3] = [[1, 0, 5], [6, 0, 6]]
+    asked = np.array([[[1, 0, 2], [2, 3, 1], [1, 3, 0], [5, 0, 6], [3, 1, 4], [2, 0, 2]]])
+    assert forgotten(BANK, noisy, asked).tolist() == [[True, True, False, False, False, True]]
+    assert not forgotten(BANK, BANK, asked).any()
+    more = np.array([[[2, 2, 3]]])
+    assert not forgotten(np.append(BANK, more, 1), np.append(noisy, more, 1), asked).any()
 
 
 @settings(max_examples=25, deadline=None)

@@ -37,6 +37,7 @@ def test_integration(tmp_path, capsys):
     for noise in integration.NOISES:
         drop = value["accuracy/clean"] - value[f"accuracy/{noise}"]
         assert value[f"accuracy_drop/{noise}"] == pytest.approx(drop)
+    assert value["accuracy_drop_remembered/contradictory-states"] < value["accuracy_drop/contradictory-states"]
     assert value["entropy_correlation"] > 0.2 and value["kl/informative"] > value["kl/uninformative"] > 0
     [test] = found["tests"]
     assert test["difference"] == pytest.approx(value["kl/informative"] - value["kl/uninformative"])

@@ -164,6 +164,26 @@ def test_everything_may_be_hidden():
     assert not rooms_of(RoomConfig.random_wall(1, hidden=1.0), 200).observed.any(1).all()
 
 
+@given(radius=st.integers(1, 4), data=st.data(), seed=seeds)
+def test_an_observed_region_of_so_many_locations_is_connected(true_room, radius, data, seed):
+    n = N_LOCATIONS[radius]
+    observed = data.draw(st.integers(1, n))
+    rooms = rooms_of(RoomConfig.open_arena(radius, states=tuple(range(n)), observed=observed), 4, seed)
+    assert rooms.observed.sum(1).tolist() == [observed] * 4
+    for i in range(4):
+        assert nx.is_connected(true_room(rooms, i).graph(true_room(rooms, i).observed))
+
+
+def test_observed_regions_have_many_shapes():
+    """Some as wide as the lattice of radius 4 lets 19 locations be, few as round as a hexagon of 19."""
+    rooms = rooms_of(RoomConfig.open_arena(4, observed=19), 500)
+    apart = np.where(rooms.observed[:, :, None] & rooms.observed[:, None], rooms.lattice.distances, 0)
+    widths = apart.max((1, 2))
+    assert (widths > 4).mean() > 0.9  # a hexagon of radius 2 is 4 wide
+    assert widths.max() >= 8
+    assert len(np.unique(rooms.observed, axis=0)) == 500
+
+
 # Families
 
 
@@ -197,6 +217,8 @@ def test_families():
         ({"no_wall": float("nan")}, "no_wall must lie between 0 and 1"),
         ({"straightness": 1.1}, "straightness must lie between 0 and 1"),
         ({"hidden": 40}, "hidden must lie between 0 and 1"),
+        ({"observed": 0}, "observed must be 1 to 37 locations, got 0"),
+        ({"observed": 38}, "observed must be 1 to 37 locations, got 38"),
     ],
 )
 def test_config_errors(arguments, message):

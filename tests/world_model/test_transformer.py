@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -248,6 +249,28 @@ def test_loops_are_layers_that_share_their_weights(config):
 
 
 @every_config
+@given(problem=problems())
+@few
+def test_attention_is_sharper_in_a_bank_larger_than_usual(config, problem):
+    """By log(1 + n) / log(1 + usual), as if every logit of attention were larger by that."""
+    usual, plain = 4, scrambled(config)
+    sharp = Transformer(replace(config, usual_memories=usual)).double().eval()
+    sharp.load_state_dict(plain.state_dict())
+    for bank, query in zip(*problem, strict=True):
+        held = int((bank[:, 0] >= 0).sum()) + (config.query_attention == "joint")  # which counts the query too
+        louder = Transformer(config).double().eval()
+        louder.load_state_dict(
+            {
+                name: weight * math.log(1 + held) / math.log(1 + usual)
+                if name.endswith(("sharpness", "relation_bias"))
+                else weight
+                for name, weight in plain.state_dict().items()
+            }
+        )
+        assert_same(sharp(bank[None], query[None]), louder(bank[None], query[None]))
+
+
+@every_config
 def test_every_weight_is_trained(config):
     """A weight without a gradient is dead, and stops training on several processes."""
     model = scrambled(config)
@@ -329,6 +352,8 @@ def test_imagine_refuses_a_state_outside_the_vocabulary(config, state):
         ({"dim": 10, "heads": 4}, "dim 10 is not a multiple of heads 4"),
         ({"state_embeddings": False, "relational": False}, "must be relational with readout='pointer'"),
         ({"state_embeddings": False, "readout": "classes"}, "must be relational with readout='pointer'"),
+        ({"usual_memories": -1}, "usual_memories must lie between 0 and max_memories 74, got -1"),
+        ({"usual_memories": 75}, "usual_memories must lie between 0 and max_memories 74, got 75"),
     ],
 )
 def test_impossible_configurations(options, message):
