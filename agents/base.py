@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -31,6 +32,11 @@ def state_of(value: Any) -> int:
     return int(bits_to_state(array) if array.ndim else array)
 
 
+def end_of(next_obs: Observation, info: Info) -> Any:
+    """The state that a move led to, as observations show states; `ManyGoals` may have moved the agent on from there."""
+    return info.get("end_state", next_obs["state"])
+
+
 def view_number(view: np.ndarray) -> int:
     """A number for a view of classes (5, 5) or (25,): the same for equal views, for any agent at any time.
 
@@ -48,8 +54,14 @@ class Agent(ABC):
     """An agent in a room.
 
     A loop of one's own calls `reset`, then `act` and `observe` in turn. `predict` does the same from observations
-    alone, for one environment or many, as stable-baselines3's policies do.
+    alone, for one environment or many, as stable-baselines3's policies do; where `ManyGoals` moves the agent on, it is
+    not for that, since only `info` says so.
+
+    Attributes:
+        rng: what it draws with, from its seed.
     """
+
+    rng: np.random.Generator
 
     @abstractmethod
     def reset(self, obs: Observation, info: Info) -> None:
@@ -67,6 +79,11 @@ class Agent(ABC):
     def spawn(self, seed: int | None = None) -> Agent:
         """A fresh agent of the same kind for another environment; a model is shared."""
 
+    def spawn_many(self, n: int) -> list[Agent]:
+        """n of them, with seeds that follow from this one's: each time the same, until it draws itself."""
+        seeds = copy.deepcopy(self.rng).integers(2**63, size=n)
+        return [self.spawn(seed) for seed in seeds.tolist()]
+
     def predict(
         self,
         observation: Observation,
@@ -80,7 +97,7 @@ class Agent(ABC):
             observation: of one environment, or stacked for n of them. If it has `memory_bank` (as the wrapper
                 `MemoryBankObservation` adds), an episode begins with that bank, else with an empty one. If it has
                 `action_mask` (as `ActionMaskObservation` adds), that is the mask, else any action is allowed.
-            state: what the last call returned; None at the start.
+            state: what the last call returned; None at the start, for agents of `spawn_many`.
             episode_start: (n,) bool, which environments begin an episode: where the observation is the first of
                 one. Vector environments of Gymnasium need `autoreset_mode=SAME_STEP` for "done" to mean that.
             deterministic: ignored: agents draw only where all else is equal.
@@ -99,7 +116,7 @@ class Agent(ABC):
             else [{k: v[i] for k, v in observation.items()} for i in range(len(observation["state"]))]
         )
         if state is None:
-            state = tuple((self.spawn(i), None, None) for i in range(len(rows)))
+            state = tuple((agent, None, None) for agent in self.spawn_many(len(rows)))
         starts = np.zeros(len(rows), bool) if episode_start is None else np.atleast_1d(episode_start)
         for name, given in (("state", state), ("episode_start", starts)):
             if len(given) != len(rows):

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, state_of
+from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, end_of, state_of
 from eswm_gym.agents.exploration import RULES, curiosity, most_uncertain, nearest_frontier
 from eswm_gym.agents.latent_map import LatentMap, latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.places import Place, PlaceMap
-from eswm_gym.agents.planning import COSTS, UNKNOWN, Plan, TransitionTable, follow, imagine_tables, search
+from eswm_gym.agents.planning import CERTAIN_MOVE, COSTS, UNKNOWN, Plan, TransitionTable, follow, imagine_tables, search
 from eswm_gym.agents.saving import load_agent, save_agent
 from eswm_gym.agents.views import ViewAlbum, imagine_views
 from eswm_gym.options import require_choices
@@ -62,7 +62,7 @@ class ESWMAgent(Agent):
         worn: memories of views with what is outdated taken out.
 
     Raises:
-        ValueError: if an option is none of those named above, or the model has no map that the algorithm needs.
+        ValueError: if an option is none of those named above, or the model was not trained for so many memories.
     """
 
     memory: MemoryBank
@@ -90,7 +90,8 @@ class ESWMAgent(Agent):
         seed: int | None = None,
     ) -> None:
         require_choices(exploration=(exploration, RULES), algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
-        _require_map(model, algorithm)
+        if capacity is not None and not 0 < capacity <= model.config.max_memories:
+            raise ValueError(f"capacity must be 1 to the model's {model.config.max_memories} memories, got {capacity}")
         self.model, self.n_actions = model, model.config.n_actions
         self.options: dict[str, Any] = {
             "trust_memory": trust_memory,
@@ -164,7 +165,8 @@ class ESWMAgent(Agent):
         Raises:
             ValueError: if it is no transition, or a state is outside the model's vocabulary; nothing is learnt then.
         """
-        state, action, end = self.memory.checked(self.number(obs["state"]), action, self.number(next_obs["state"]))
+        end = self.number(end_of(next_obs, info))
+        state, action, end = self.memory.checked(self.number(obs["state"]), action, end)
         self._check(state, end)
         self._named = None
         remembered, expected = self.memory.end_of(state, action), self._expected(state, action)
@@ -178,7 +180,7 @@ class ESWMAgent(Agent):
                 state = end  # what it saw before is no more: the memory is that of a step from here into a wall
             forgotten += self._forget_contradicted((state, action, end))
         elif self.options["adapt"] and expected not in (UNKNOWN, end):
-            goal = self.number(next_obs["goal"]) if "goal" in next_obs else None
+            goal = self.number(obs["goal"]) if "goal" in obs else None
             forgotten += self._adapt(expected, (state, action, end), goal)
         if forgotten:
             info["forgotten"] = forgotten
@@ -193,7 +195,7 @@ class ESWMAgent(Agent):
                 self._table = self._table.with_facts(MemoryBank([(state, action, end)]))
             elif not (end == state and expected in self.places.kind):
                 self._table = None
-        if self._ahead and self._ahead[0] == (action, end):
+        if self._ahead and self._ahead[0] == (action, end) and self.number(next_obs["state"]) == end:
             self._ahead.pop(0)
         else:
             self._ahead = []
@@ -229,17 +231,21 @@ class ESWMAgent(Agent):
         """
         algorithm, cost = algorithm or self.options["algorithm"], cost or self.options["cost"]
         require_choices(algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
-        _require_map(self.model, algorithm)
+        if algorithm != "dijkstra" and isinstance(self.model, ViewTransformer):
+            raise ValueError(f"{algorithm} needs a latent map, which a model of views does not have: use 'dijkstra'")
         start, goal = self.number(start), self.number(goal)
         self._check(start, goal)
         table = self.imagined(start)
         if algorithm == "dijkstra":
             return search(table, start, goal, horizon, cost)
+        if self.model.latent_radius is None:
+            raise ValueError("this model comes without a latent radius: see eswm_gym.agents.latent_radius")
         latent = self.latent_map()
         distance = latent.distances_to(goal, latent.geodesic(self.model.latent_radius))
         if algorithm == "greedy":
             return follow(table, start, goal, distance, horizon)
-        return search(table, start, goal, horizon, cost, {s: CAUTION * d for s, d in distance.items()})
+        unit = CAUTION * (1.0 if cost == "steps" else CERTAIN_MOVE)  # what a step costs at least
+        return search(table, start, goal, horizon, cost, {s: unit * d for s, d in distance.items()})
 
     def explore(self, state: Any, actions: Sequence[int] | np.ndarray | None = None) -> int:
         """Choose a move towards what the agent does not know, by the rule `exploration`.
@@ -534,13 +540,3 @@ class ESWMAgent(Agent):
         self._latent = None
         if self._table is not None:
             self._table = None if self._table.row(new) is not None else self._table.rename(old, new)
-
-
-def _require_map(model: ESWM, algorithm: str) -> None:
-    """Refuse to plan by a latent map with a model that has none."""
-    if algorithm == "dijkstra":
-        return
-    if isinstance(model, ViewTransformer):
-        raise ValueError(f"{algorithm} needs a latent map, which a model of views does not have: use 'dijkstra'")
-    if model.latent_radius is None:
-        raise ValueError(f"{algorithm}: this model comes without a latent radius: see eswm_gym.agents.latent_radius")

@@ -92,6 +92,6 @@ def nearest_frontier(
                 if end != UNKNOWN:
                     first[end] = step
         if found:
-            return min(found)[2]
+            return int(min(found)[2])
         ring = following
     return None

@@ -187,6 +187,7 @@ def search(
     """
     require_choices(cost=(cost, COSTS))
     row = {int(state): i for i, state in enumerate(table.states)}
+    bounded = horizon is not None and not (cost == "steps" and distance is None)
     horizon = len(row) if horizon is None else horizon
     surprise = -np.log(np.maximum(table.probability, 1e-12))
     price = np.ones_like(surprise) if cost == "steps" else surprise + CERTAIN_MOVE
@@ -194,26 +195,37 @@ def search(
     def ahead(state: int) -> float:
         return 0.0 if distance is None else distance.get(state, math.inf)
 
+    def node(state: int, steps: int) -> tuple[int, int]:
+        """Within a horizon the cheapest way to a state may be too long, and another one is needed."""
+        return state, steps if bounded else 0
+
     # Equal sums of cost and estimate: the one that is further on, then the more probable one, goes first.
-    best: dict[int, tuple[float, float]] = {start: (0.0, 0.0)}
-    parent: dict[int, tuple[int, int]] = {}
+    best = {node(start, 0): (0.0, 0.0)}
+    parent: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
     frontier: list[tuple[float, float, float, int, int]] = [(ahead(start), ahead(start), 0.0, 0, start)]
-    done: set[int] = set()
+    done: set[tuple[int, int]] = set()
     while frontier:
         _, _, unlikely, steps, state = heapq.heappop(frontier)
+        here = node(state, steps)
         if state == goal:
-            return _trace(parent, start, goal, math.exp(-unlikely), len(done))
-        if state in done or steps >= horizon or state not in row:
+            states, actions = [state], []
+            while here in parent:
+                here, action = parent[here]
+                states.append(here[0])
+                actions.append(action)
+            return Plan(tuple(states[::-1]), tuple(actions[::-1]), math.exp(-unlikely), len(done))
+        if here in done or steps >= horizon or state not in row:
             continue
-        done.add(state)
+        done.add(here)
         for action in range(table.end.shape[1]):
             end = int(table.end[row[state], action])
+            there = node(end, steps + 1)
             reached = (
-                best[state][0] + float(price[row[state], action]),
-                best[state][1] + float(surprise[row[state], action]),
+                best[here][0] + float(price[row[state], action]),
+                best[here][1] + float(surprise[row[state], action]),
             )
-            if end != UNKNOWN and end != state and end not in done and reached < best.get(end, (math.inf, 0.0)):
-                best[end], parent[end] = reached, (state, action)
+            if end != UNKNOWN and end != state and there not in done and reached < best.get(there, (math.inf, 0.0)):
+                best[there], parent[there] = reached, (here, action)
                 heapq.heappush(frontier, (reached[0] + ahead(end), ahead(end), reached[1], steps + 1, end))
     return Plan(expanded=len(done))
 
@@ -230,29 +242,20 @@ def follow(
     Returns:
         The plan; `plan.found` is False if the policy gets stuck or comes back to where it has been.
     """
-    parent: dict[int, tuple[int, int]] = {}
-    state, probability = start, 1.0
+    states, actions, probability = [start], list[int](), 1.0
     horizon = len(table.states) if horizon is None else horizon
-    while state != goal:
-        row = table.row(state)
-        ends = [] if row is None or len(parent) >= horizon else table.end[row].tolist()
+    while states[-1] != goal:
+        row = table.row(states[-1])
+        ends = [] if row is None or len(actions) >= horizon else table.end[row].tolist()
         moves = [
             (distance.get(end, math.inf), -table.probability[row, action], action)
             for action, end in enumerate(ends)
-            if end not in (UNKNOWN, state)
+            if end not in (UNKNOWN, states[-1])
         ]
         far, unlikely, action = min(moves, default=(math.inf, 0.0, 0))
-        if math.isinf(far) or ends[action] in parent or ends[action] == start:
-            return Plan(expanded=len(parent))
-        parent[ends[action]] = state, action
-        state, probability = ends[action], probability * float(-unlikely)
-    return _trace(parent, start, goal, probability, len(parent))
-
-
-def _trace(parent: Mapping[int, tuple[int, int]], start: int, goal: int, probability: float, expanded: int) -> Plan:
-    states, actions = [goal], []
-    while states[-1] != start:
-        state, action = parent[states[-1]]
-        states.append(state)
+        if math.isinf(far) or ends[action] in states:
+            return Plan(expanded=len(actions))
+        states.append(ends[action])
         actions.append(action)
-    return Plan(tuple(states[::-1]), tuple(actions[::-1]), probability, expanded)
+        probability *= float(-unlikely)
+    return Plan(tuple(states), tuple(actions), probability, len(actions))

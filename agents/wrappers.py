@@ -47,13 +47,13 @@ class UncertaintyBonus(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return obs, info
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
-        bonus = self.scale * self._uncertainty(action)
         obs, reward, terminated, truncated, info = self.env.step(action)
+        bonus = self.scale * self._uncertainty(int(action))
         self.agent.observe(self._obs, int(action), obs, info)
         self._obs, self._info = obs, info
         return obs, float(reward) + bonus, terminated, truncated, {**info, "intrinsic_reward": bonus}
 
-    def _uncertainty(self, action: Any) -> float:
+    def _uncertainty(self, action: int) -> float:
         state = self.agent.number(self._obs["state"])
         ruled_out = action not in allowed_actions(self._info, self.agent.n_actions)
         if ruled_out or self.agent.memory.end_of(state, action) is not None:

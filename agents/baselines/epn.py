@@ -15,7 +15,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
-from eswm_gym.agents.base import Info, Observation, state_of
+from eswm_gym.agents.base import Info, Observation, end_of, state_of
 from eswm_gym.agents.baselines.policy_agent import TOGETHER, PolicyAgent
 from eswm_gym.envs import HexRoomEnv
 from eswm_gym.rooms import N_ACTIONS, Room, RoomConfig
@@ -175,7 +175,7 @@ class EPNAgent(PolicyAgent):
 
     def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
         """Remember the transition; where `ManyGoals` moved the agent on, `info["end_state"]` says where it ended."""
-        self.memory.append((state_of(obs["state"]), int(action), state_of(info.get("end_state", next_obs["state"]))))
+        self.memory.append((state_of(obs["state"]), int(action), state_of(end_of(next_obs, info))))
 
     def _seen(self, obs: Observation) -> tuple[list[tuple[int, int, int]], int, int]:
         return list(self.memory), state_of(obs["state"]), state_of(obs["goal"]) if "goal" in obs else -1

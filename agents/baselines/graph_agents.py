@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, state_of
+from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, end_of, state_of
 from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.rooms import DISPLACEMENTS, N_ACTIONS, reverse_action
 
@@ -16,6 +16,7 @@ class MemoryGraphAgent(Agent):
     def __init__(self, seed: int | None = None) -> None:
         self.rng = np.random.default_rng(seed)
         self.memory = MemoryBank()
+        self._graph: nx.DiGraph | None = None
 
     n_actions = N_ACTIONS
 
@@ -29,10 +30,10 @@ class MemoryGraphAgent(Agent):
 
     def reset(self, obs: Observation, info: Info) -> None:
         self.memory = MemoryBank(info.get("memory_bank", ()), n_actions=self.n_actions)
-        self._graph: nx.DiGraph | None = None
+        self._graph = None
 
     def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
-        if self.memory.add(state_of(obs["state"]), action, state_of(next_obs["state"])):
+        if self.memory.add(state_of(obs["state"]), action, state_of(end_of(next_obs, info))):
             self._graph = None
 
     def act(self, obs: Observation, info: Info) -> int:

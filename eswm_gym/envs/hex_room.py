@@ -29,7 +29,8 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
     In the task `navigate` the agent is shown a goal state and has to reach it. In the task `explore` it has
     to visit as many locations as it can.
 
-    This class takes any family of rooms; `RandomWallEnv` and `OpenArenaEnv` are the paper's two.
+    This class takes any family of rooms without duplicate states; `RandomWallEnv` and `OpenArenaEnv` are the
+    paper's two.
 
     ## Action Space
     `Discrete(6)`, a step to the neighbouring location:
@@ -110,6 +111,8 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
             memory_bank=(memory_bank, MEMORY_BANKS),
             render_mode=(render_mode, (None, *self.metadata["render_modes"])),
         )
+        if config.duplicates[1]:
+            raise ValueError(f"a room to walk in has no duplicate states, got duplicates={config.duplicates}")
         self.config = config
         self.task = task
         self.memory_bank = memory_bank

@@ -65,6 +65,8 @@ class SB3VecEnv(VecEnv):
             for i in np.flatnonzero(dones).tolist():
                 self.reset_infos[i], rows[i] = rows[i], last[i]
                 rows[i]["terminal_observation"] = final_observations[i]
+                if "episode" in self.reset_infos[i]:  # of RecordEpisodeStatistics, which adds it after the reset
+                    rows[i]["episode"] = self.reset_infos[i].pop("episode")
         for row, cut in zip(rows, (truncations & ~terminations).tolist(), strict=True):
             row["TimeLimit.truncated"] = cut
         return observations, rewards.astype(np.float32), dones, rows

@@ -31,8 +31,15 @@ ARCHITECTURES: dict[str, tuple[Any, Any]] = {
 
 
 def build_model(config: ModelConfig) -> ESWM:
-    """A model of the architecture that a config belongs to, with random weights."""
-    return next(model(config) for model, kind in ARCHITECTURES.values() if type(config) is kind)
+    """A model of the architecture that a config belongs to, with random weights.
+
+    Raises:
+        ValueError: if it belongs to none.
+    """
+    for model, kind in ARCHITECTURES.values():
+        if type(config) is kind:
+            return model(config)
+    raise ValueError(f"no architecture in ARCHITECTURES has a {type(config).__name__}")
 
 
 class CheckpointError(ValueError):
@@ -121,10 +128,13 @@ def save_model(model: ESWM, path: str | Path, dtype: torch.dtype = torch.float32
         **info: what else the JSON should say, such as metrics.
 
     Raises:
-        ValueError: if a weight is not finite, as after training that diverged.
+        ValueError: if a weight is not finite, as after training that diverged, or the model is of no known
+            architecture.
     """
     model = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
-    architecture = next(name for name, (kind, _) in ARCHITECTURES.items() if type(model) is kind)
+    architecture = next((name for name, (kind, _) in ARCHITECTURES.items() if type(model) is kind), None)
+    if architecture is None:
+        raise ValueError(f"no architecture in ARCHITECTURES is a {type(model).__name__}")
     radius = {} if model.latent_radius is None else {"latent_radius": model.latent_radius}
     write_pair(path, model.state_dict(), architecture, model.config.to_dict(), dtype, **radius, **info)
 

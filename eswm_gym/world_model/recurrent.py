@@ -109,6 +109,7 @@ class MambaBlock(nn.Module):
         # Steps are softplus(bias) at first: between 0.001 and 0.1, evenly in their logarithm.
         steps = torch.empty(width).uniform_(math.log(1e-3), math.log(0.1)).exp()
         self.step.bias.data.copy_(steps.expm1().log())
+        self.advance, self.retreat = advance, retreat
 
     def forward(self, x: Tensor) -> Tensor:
         """(S, N, dim) tokens after the block from tokens (S, N, dim)."""
@@ -124,14 +125,15 @@ class MambaBlock(nn.Module):
         rate = -self.decay_log.exp()
         inputs = (v.to(rate.dtype).transpose(0, 1).split(CHUNK, 1) for v in (step, taken, write, read))
         with torch.autocast(rate.device.type, enabled=False):
-            return torch.cat([Scan.apply(s, u, rate, w, r) for s, u, w, r in zip(*inputs, strict=True)], 1).transpose(
-                0, 1
-            )
+            said = [
+                Scan.apply(self.advance, self.retreat, s, u, rate, w, r) for s, u, w, r in zip(*inputs, strict=True)
+            ]
+        return torch.cat(said, 1).transpose(0, 1)
 
     def compile(self, *args, **kwargs) -> None:
         """Compile the steps of the scan alone: unrolled, all of them would take minutes."""
-        Scan.advance = staticmethod(torch.compile(advance, *args, **kwargs))
-        Scan.retreat = staticmethod(torch.compile(retreat, *args, **kwargs))
+        self.advance = torch.compile(advance, *args, **kwargs)
+        self.retreat = torch.compile(retreat, *args, **kwargs)
 
 
 def advance(h: Tensor, step: Tensor, taken: Tensor, rate: Tensor, write: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
@@ -172,6 +174,7 @@ class Scan(torch.autograd.Function):
     Its gradient is written out, so that no state is kept between the passes and both steps can be compiled.
 
     Args of `Scan.apply`:
+        advance, retreat: those above, compiled or not.
         step, taken: (N, S, W) float.
         rate: (W, K), negative.
         write, read: (N, S, K).
@@ -180,15 +183,14 @@ class Scan(torch.autograd.Function):
         (N, S, W).
     """
 
-    advance, retreat = staticmethod(advance), staticmethod(retreat)
-
     @staticmethod
-    def forward(ctx, step, taken, rate, write, read):  # type: ignore[override]
+    def forward(ctx, advance, retreat, step, taken, rate, write, read):  # type: ignore[override]
         step, taken, write, read = (v.contiguous() for v in (step, taken, write, read))
+        ctx.advance, ctx.retreat = advance, retreat
         ctx.save_for_backward(step, taken, rate, write, read)
         h, y = step.new_zeros(*step.shape[1:], rate.shape[1]), []
         for s, u, w, r in zip(step, taken, write, read, strict=True):
-            h, said = Scan.advance(h, s, u, rate, w, r)
+            h, said = advance(h, s, u, rate, w, r)
             y.append(said)
         return torch.stack(y)
 
@@ -197,11 +199,11 @@ class Scan(torch.autograd.Function):
         step, taken, rate, write, read = ctx.saved_tensors
         states = [step.new_zeros(*step.shape[1:], rate.shape[1])]
         for s, u, w, r in zip(step, taken, write, read, strict=True):
-            states.append(Scan.advance(states[-1], s, u, rate, w, r)[0])
+            states.append(ctx.advance(states[-1], s, u, rate, w, r)[0])
         dh, gradients = torch.zeros_like(states[0]), []
         for t in reversed(range(len(step))):
             inputs = step[t], taken[t], rate, write[t], read[t]
-            dh, *rest = Scan.retreat(dh, dy[t].contiguous(), states[t], states[t + 1], *inputs)
+            dh, *rest = ctx.retreat(dh, dy[t].contiguous(), states[t], states[t + 1], *inputs)
             gradients.append(rest)
         d_step, d_taken, d_rate, d_write, d_read = (torch.stack(g[::-1]) for g in zip(*gradients, strict=True))
-        return d_step, d_taken, d_rate.sum(0), d_write, d_read
+        return None, None, d_step, d_taken, d_rate.sum(0), d_write, d_read

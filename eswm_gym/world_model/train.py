@@ -152,7 +152,7 @@ class Run:
         if model.config != self.preset.model:
             raise ValueError(f"{path} is a model with {model.config}, preset {self.name!r} has {self.preset.model}")
         self.model.load_state_dict(model.state_dict())
-        self.origin = read_info(path)["training"]
+        self.origin = read_info(path).get("training")
 
     def train(
         self, steps: int | None = None, minutes: float = 60.0, workers: int = 0, report_every: float = 60.0

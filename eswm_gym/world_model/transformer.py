@@ -244,11 +244,11 @@ class Transformer(TokenModel):
             if x.shape[1] < context:
                 raise ValueError(f"the last {context} rows of a bank are the context, but there are {x.shape[1]} rows")
             x = torch.cat([x[:, :-context], x[:, -context:] + self.place.to(x.dtype)], 1)
-        context = self._context(memories, memories, x.dtype)
+        reads = self._context(memories, memories, x.dtype)
         keys_values = []
         for block in self.depth:
             keys_values.append(block.keys_values(x))
-            x = block(x, keys_values[-1], *context)
+            x = block(x, keys_values[-1], *reads)
         return EncodedBank(memories, (keys_values, self.norm(x)))
 
     def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
@@ -271,9 +271,9 @@ class Transformer(TokenModel):
     def _cross_layers(self, bank: EncodedBank, query: Tensor) -> Iterator[Tensor]:
         """The query tokens (B, Q, dim) after each block."""
         x = self.embed(query)
-        context = self._context(query, bank.memories, x.dtype)
+        reads = self._context(query, bank.memories, x.dtype)
         for block, kv in zip(self.depth, bank.cache[0], strict=True):
-            x = block(x, kv, *context)
+            x = block(x, kv, *reads)
             yield x
 
     def _sequences(self, memories: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
@@ -288,9 +288,9 @@ class Transformer(TokenModel):
     def _joint_layers(self, sequence: Tensor) -> Iterator[Tensor]:
         """All tokens (B * Q, N + 1, dim) after each block."""
         x = self.embed(sequence)
-        context = self._context(sequence, sequence, x.dtype)
+        reads = self._context(sequence, sequence, x.dtype)
         for block in self.depth:
-            x = block(x, block.keys_values(x), *context)
+            x = block(x, block.keys_values(x), *reads)
             yield x
 
     def _read_out(self, x: Tensor, memory: Tensor, memories: Tensor) -> Prediction:

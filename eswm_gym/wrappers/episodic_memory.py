@@ -42,10 +42,9 @@ class EpisodicMemory(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return self._with_memory(obs), info
 
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
-        source = self._state
         obs, reward, terminated, truncated, info = self.env.step(action)
         end = info.get("end_state", obs["state"])
-        self._memory = np.concatenate([self._memory[1:], np.array([[source, action, end]], np.int16)])
+        self._memory = np.concatenate([self._memory[1:], np.array([[self._state, action, end]], np.int16)])
         return self._with_memory(obs), reward, terminated, truncated, info
 
     def _with_memory(self, obs: dict[str, Any]) -> dict[str, Any]:

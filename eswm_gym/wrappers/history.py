@@ -18,7 +18,7 @@ class History(gym.Wrapper, gym.utils.RecordConstructorArgs):
     row is (-1, -1, s_0, s_goal). (Paper: appendix "Baseline Navigational Agent".)
 
     Args:
-        env: a hexagonal room with states as integers, task `navigate`.
+        env: a hexagonal room with states as integers, task `navigate`; around it may be `ManyGoals`.
         window: most rows; 15 is a whole episode with 19 locations.
 
     Raises:
@@ -41,13 +41,14 @@ class History(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def reset(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         obs, info = self.env.reset(**kwargs)
-        self._rows = [(-1, -1, obs["state"], obs["goal"])]
+        self._rows, self._state = [(-1, -1, obs["state"], obs["goal"])], obs["state"]
         return self._with_history(obs), info
 
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
-        before = self._rows[-1][2]
         obs, reward, terminated, truncated, info = self.env.step(action)
-        self._rows = [*self._rows, (before, int(action), obs["state"], obs["goal"])][-self.window :]
+        end = info.get("end_state", obs["state"])
+        self._rows = [*self._rows, (self._state, int(action), end, obs["goal"])][-self.window :]
+        self._state = obs["state"]
         return self._with_history(obs), reward, terminated, truncated, info
 
     def _with_history(self, obs: dict[str, Any]) -> dict[str, Any]:

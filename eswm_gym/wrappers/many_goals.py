@@ -53,8 +53,10 @@ class ManyGoals(gym.Wrapper, gym.utils.RecordConstructorArgs):
         obs, reward, terminated, truncated, info = self.env.step(action)
         self._elapsed += 1
         distance = info["shortest_path_length"]
-        reward = float(reward) + self.progress_reward * (self._distance - distance)
-        self._distance = distance
+        reward = float(reward)
+        if distance >= 0:  # else walls cut the goal off
+            reward += self.progress_reward * (self._distance - distance)
+            self._distance = distance
         end_state = obs["state"]
         if terminated or truncated:
             steps = self._elapsed - self._began

@@ -14,10 +14,11 @@ from torch import nn
 
 import eswm_gym  # noqa: F401
 from eswm_gym.agents import ESWMAgent, MemoryBank, TransitionTable
+from eswm_gym.agents.baselines import MemoryGraphAgent
 from eswm_gym.rooms import Room
 from eswm_gym.world_model import ESWM, EncodedBank, ModelConfig, Prediction
 from eswm_gym.world_model.codecs import IntegerCodec
-from eswm_gym.wrappers import MemoryBankObservation
+from eswm_gym.wrappers import ManyGoals, MemoryBankObservation
 
 N_STATES = 37
 
@@ -493,7 +494,7 @@ def test_predict_on_one_environment_does_what_act_and_observe_do(small):
 def test_predict_on_many_environments_does_what_act_and_observe_do_on_each(env_id, wrappers):
     same_step = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
     envs = gym.make_vec(env_id, 3, "sync", vector_kwargs=same_step, wrappers=wrappers)
-    agent = ESWMAgent(ReverseModel())
+    agent = ESWMAgent(ReverseModel(), seed=3)
     obs, _ = envs.reset(seed=5)
     state, starts, taken = None, np.ones(3, bool), []
     for _ in range(40):
@@ -504,7 +505,7 @@ def test_predict_on_many_environments_does_what_act_and_observe_do_on_each(env_i
     assert np.shape(taken) == (40, 3)
     episodes = 0
     for i in range(3):
-        alone, env = agent.spawn(seed=i), gym.make(env_id)
+        alone, env = agent.spawn_many(3)[i], gym.make(env_id)
         for wrapper in wrappers:
             env = wrapper(env)
         obs, _ = env.reset(seed=5 + i)
@@ -520,6 +521,46 @@ def test_predict_on_many_environments_does_what_act_and_observe_do_on_each(env_i
                 alone.reset(obs, obs)
                 episodes += 1
     assert episodes >= 6
+
+
+def test_predict_draws_from_the_agents_seed():
+    def walk(seed):
+        env = gym.make("ESWM-RandomWall19Explore-v0")
+        agent, state, actions = ESWMAgent(ReverseModel(), seed=seed), None, []
+        obs, _ = env.reset(seed=0)
+        for _ in range(12):
+            action, state = agent.predict(obs, state)
+            obs = env.step(action)[0]
+            actions.append(int(action))
+        return actions
+
+    assert walk(0) == walk(0)
+    assert len({tuple(walk(seed)) for seed in range(5)}) > 1
+
+
+def test_many_goals_in_a_room_teach_nothing_false():
+    """Where a goal ends, the observation is of the next start: what the move led to is in the info."""
+    env = ManyGoals(gym.make("ESWM-RandomWall19-v0"), episode_steps=100)
+    for agent in (ESWMAgent.from_pretrained("random-wall", seed=0), MemoryGraphAgent(0)):
+        obs, info = env.reset(seed=0)
+        agent.reset(obs, info)
+        reached, done = [], False
+        while not done:
+            action = agent.act(obs, info)
+            next_obs, _, _, done, info = env.step(action)
+            agent.observe(obs, action, next_obs, info)
+            assert "forgotten" not in info
+            reached += [info["goal_result"]["success"]] if "goal_result" in info else []
+            obs = next_obs
+        room = env.unwrapped.room
+        assert all(room.next_state(source, action) == end for source, action, end in agent.memory)
+        assert len(reached) > 15 and all(reached)
+
+
+@pytest.mark.parametrize("capacity", [0, 75, 200])
+def test_a_capacity_that_the_model_was_not_trained_for_is_refused(capacity):
+    with pytest.raises(ValueError, match=f"capacity must be 1 to the model's 74 memories, got {capacity}"):
+        ESWMAgent.from_pretrained("random-wall", capacity=capacity)
 
 
 def test_predict_begins_anew_where_an_episode_starts():
@@ -544,7 +585,7 @@ def test_predict_begins_anew_where_an_episode_starts():
 )
 def test_evaluate_policy(env_id, wrapper, least):
     env = make_vec_env(env_id, n_envs=2, seed=0, wrapper_class=wrapper)
-    mean, _ = evaluate_policy(ESWMAgent.from_pretrained("random-wall"), env, n_eval_episodes=6)
+    mean, _ = evaluate_policy(ESWMAgent.from_pretrained("random-wall", seed=0), env, n_eval_episodes=6)
     assert mean >= least
 
 

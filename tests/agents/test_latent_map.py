@@ -99,8 +99,6 @@ def test_the_radius_is_stored_with_the_weights(tmp_path, capsys):
     agent.reset({"state": 0}, {"memory_bank": [(0, 0, 1)]})
     with pytest.raises(ValueError, match="without a latent radius"):
         agent.plan(0, 1, "astar")
-    with pytest.raises(ValueError, match="without a latent radius"):
-        ESWMAgent(model, algorithm="greedy")
     main([str(tmp_path / "mine.safetensors"), "--rooms", "3"])
     printed = [line.split() for line in capsys.readouterr().out.splitlines()]
     best = max(printed, key=lambda words: float(words[-1]))

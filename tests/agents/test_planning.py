@@ -181,6 +181,24 @@ def test_a_plan_by_uncertainty_is_the_most_probable(table, data):
     assert -math.log(plan.probability) + 1e-3 * len(plan) == pytest.approx(price)
 
 
+@given(table=tables(), horizon=st.integers(0, 5), data=st.data())
+def test_within_a_horizon_a_plan_by_uncertainty_is_the_most_probable_of_those_short_enough(table, horizon, data):
+    """Where the cheapest way is too long, another one is found; in brackets, prices of all ways by their length."""
+    start, goal = (data.draw(st.integers(0, len(table.states) - 1)) for _ in range(2))
+    graph, price, cheapest = graph_of(table), {start: 0.0}, math.inf
+    for step in range(horizon + 1):
+        cheapest = min(cheapest, price.get(goal, math.inf))
+        ahead: dict = {}
+        for state, paid in price.items() if step < horizon else ():
+            for _, end, edge in graph.edges(state, data=True):
+                ahead[end] = min(ahead.get(end, math.inf), paid + edge["surprise"] + 1e-3)
+        price = ahead
+    plan = search(table, start, goal, horizon, "uncertainty")
+    assert plan.found == (cheapest < math.inf) and len(plan) <= horizon
+    if plan.found:
+        assert -math.log(plan.probability) + 1e-3 * len(plan) == pytest.approx(cheapest)
+
+
 @given(table=tables(), data=st.data())
 def test_the_greedy_policy_on_true_distances_walks_a_shortest_way(table, data):
     start, goal = (data.draw(st.integers(0, len(table.states) - 1)) for _ in range(2))

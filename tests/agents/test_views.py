@@ -460,8 +460,6 @@ def test_a_goal_may_be_unknown():
         agent.plan(view_number(obs["state"]), 5)
     with pytest.raises(ValueError, match="astar needs a latent map, which a model of views does not have"):
         agent.plan(view_number(obs["state"]), view_number(obs["goal"]), algorithm="astar")
-    with pytest.raises(ValueError, match="greedy needs a latent map"):
-        ESWMAgent(Surveyor(), algorithm="greedy")
 
 
 # In the place of a policy
@@ -475,7 +473,7 @@ def test_predict_on_one_environment_does_what_act_and_observe_do():
     for seed in range(3):
         env = make_env()
         obs, info = env.reset(seed=seed)
-        agent = ESWMAgent(Surveyor(), seed=0).spawn(0)
+        [agent] = ESWMAgent(Surveyor(), seed=0).spawn_many(1)
         agent.reset(obs, {"memory_bank": obs["memory_bank"]})
         actions, *_ = walk(env, agent, obs, {})
 
@@ -504,7 +502,7 @@ def test_predict_on_many_environments_does_what_act_and_observe_do_on_each():
         starts = terminated | truncated
         together.append(actions.tolist())
     for i in range(n):
-        env, agent = make_env(), ESWMAgent(model, seed=0).spawn(i)
+        env, agent = make_env(), ESWMAgent(model, seed=0).spawn_many(n)[i]
         obs, _ = env.reset(seed=5 + i)
         agent.reset(obs, {"memory_bank": obs["memory_bank"]})
         for step in range(steps):

@@ -74,6 +74,19 @@ def test_the_bonus_by_hand():
     assert env.agent.memory.to_numpy().tolist() == [[0, 0, 5], [5, 3, 0], [5, 0, 5], [0, 2, 0]]
 
 
+def test_a_step_before_the_first_reset_is_refused_as_gymnasium_does():
+    with pytest.raises(gym.error.ResetNeeded):
+        UncertaintyBonus(gym.make("ESWM-RandomWall19-v0"), Hesitant()).step(0)
+
+
+def test_actions_may_be_arrays_of_no_dimension():
+    """As stable-baselines3's policies give them for one environment."""
+    for action in (EAST, np.int64(EAST), np.array(EAST)):
+        env = UncertaintyBonus(gym.make("ESWM-RandomWall19Explore-v0", radius=1), Hesitant())
+        env.reset(options={"room": ROOM, "start": 3})
+        assert env.step(action)[4]["intrinsic_reward"] == 1
+
+
 def test_what_is_remembered_needs_no_pass_of_the_model():
     model = Hesitant()
     env = UncertaintyBonus(gym.make("ESWM-RandomWall19Explore-v0", radius=1), model)

@@ -223,6 +223,11 @@ def test_wall_options():
     assert not env.room.walls.any()
 
 
+def test_rooms_with_duplicate_states_are_not_walked_in():
+    with pytest.raises(ValueError, match="no duplicate states"):
+        HexRoomEnv(RoomConfig.random_wall(2, duplicates=(0, 3)))
+
+
 def test_open_arena_sees_bits_and_remembers_numbers():
     env = OpenArenaEnv(memory_bank="spanning", states=range(32, 64))
     room = Room(2, range(40, 59))

@@ -70,6 +70,22 @@ def test_any_vector_environment():
         env.set_attr("note", 3, 0)
 
 
+def test_episode_statistics_are_of_the_episode_that_ended():
+    rooms = gym.make_vec("ESWM-RandomWall19-v0", 2, autoreset_mode="SameStep")
+    env = SB3VecEnv(gym.wrappers.vector.RecordEpisodeStatistics(rooms))
+    env.reset()
+    total, found = np.zeros(2), 0
+    for _ in range(40):
+        _, rewards, dones, infos = env.step(np.zeros(2, int))
+        total += rewards
+        for i in range(2):
+            assert ("episode" in infos[i]) == dones[i] and "episode" not in env.reset_infos[i]
+            if dones[i]:
+                assert infos[i]["episode"]["r"] == pytest.approx(total[i])
+                total[i], found = 0, found + 1
+    assert found >= 4
+
+
 def test_attributes_and_options():
     env = make(3)
     assert env.has_attr("task") and not env.has_attr("nothing") and env.render_mode is None

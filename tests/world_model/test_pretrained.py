@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from eswm_gym.world_model import (
     CheckpointError,
+    ModelConfig,
     Transformer,
     TransformerConfig,
     ViewTransformer,
@@ -309,3 +310,14 @@ def test_a_compiled_model_is_saved_as_what_it_is(tmp_path):
     model = Transformer(TransformerConfig(n_states=7, dim=16, layers=1, heads=2))
     save_model(torch.compile(model), tmp_path / "compiled")
     assert load_model(tmp_path / "compiled").config == model.config
+
+
+def test_a_model_of_no_known_architecture_is_named(tmp_path):
+    class Mine(Transformer):
+        """Not in ARCHITECTURES."""
+
+    with pytest.raises(ValueError, match="no architecture in ARCHITECTURES is a Mine"):
+        save_model(Mine(TransformerConfig(n_states=7, dim=16, layers=1, heads=2)), tmp_path / "mine")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="no architecture in ARCHITECTURES has a ModelConfig"):
+        pretrained.build_model(ModelConfig())

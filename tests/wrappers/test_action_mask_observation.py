@@ -89,7 +89,7 @@ def test_predicting_with_masks_is_as_acting_with_infos(env_id):
     env = ActionMaskObservation(gym.make(env_id, memory_bank="none"))
     for seed in range(3):
         agent = ESWMAgent.from_pretrained(seed=0)
-        mine, state, done = agent.spawn(0), None, False
+        mine, state, done = agent.spawn_many(1)[0], None, False
         obs, info = env.reset(seed=seed)
         mine.reset(obs, info)
         while not done:

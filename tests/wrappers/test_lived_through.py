@@ -54,6 +54,22 @@ def test_history_grows_then_slides():
     assert env.observation_space.contains(obs)
 
 
+def test_history_of_many_goals_says_where_each_move_ended():
+    env = History(ManyGoals(make()), window=3)
+    env.reset(seed=0, options=START)
+    env.step(0)
+    obs = env.step(0)[0]
+    start, goal = obs["state"], obs["goal"]
+    assert obs["history"].tolist() == [[-1, -1, 0, 2], [0, 0, 1, 2], [1, 0, 2, goal]]
+    assert env.step(0)[0]["history"][-1, 0] == start
+
+
+@pytest.mark.parametrize("wrapper", [EpisodicMemory, History])
+def test_a_step_before_the_first_reset_is_refused_as_gymnasium_does(wrapper):
+    with pytest.raises(gym.error.ResetNeeded):
+        wrapper(make()).step(0)
+
+
 def test_fixed_room_keeps_its_room_and_yields_to_options():
     env = FixedRoom(make(), OPEN)
     starts = set()

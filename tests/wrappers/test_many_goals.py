@@ -62,6 +62,17 @@ def test_progress_is_rewarded_if_asked_for():
     assert [env.step(action)[1] for action in (0, 3, 3, 0, 0)] == pytest.approx([0.49, -0.51, -0.01, 0.49, 1.5])
 
 
+def test_a_goal_that_is_cut_off_is_no_nearer():
+    env = make(progress_reward=0.5)
+    env.reset(seed=0, options={"room": OPEN, "start": 0, "goal": 18})  # 4 steps away
+    walls = [14, 15, 17]  # around the goal's corner
+    env.unwrapped.add_walls(walls)
+    assert env.unwrapped.shortest_path_length == -1
+    assert env.step(0)[1] == pytest.approx(-0.01)
+    env.unwrapped.remove_walls(walls)
+    assert env.step(3)[1] == pytest.approx(-0.01)  # back where it was
+
+
 def test_same_seed_same_goals():
     def goals(seed):
         env = make()
