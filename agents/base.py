@@ -58,7 +58,7 @@ class Agent(ABC):
     not for that, since only `info` says so.
 
     Attributes:
-        rng: what it draws with, from its seed.
+        rng: what it draws with, from its seed; `predict` needs it.
     """
 
     rng: np.random.Generator

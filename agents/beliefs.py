@@ -125,9 +125,6 @@ class RenderBeliefs(gym.Wrapper):
         self._memories: set[Transition] = set()
         self._stale: MemoryBank | None = None  # of the last episode, until the agent is reset too
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_renderer": Renderer()}  # a window can be neither copied nor pickled
-
     @property
     def render_mode(self) -> str | None:  # type: ignore[override]
         return self._mode

@@ -177,7 +177,8 @@ def search(
         cost: "steps": the shortest plan and, among the shortest, the most probable; "uncertainty": the most
             probable, each move costing -log p and, since certain moves should not be free, a little more.
         distance: A*'s heuristic, from each state to the goal in the unit of the cost; none is Dijkstra's. A state
-            that it lacks counts as cut off. The plan is the best for sure only if it never overestimates.
+            that it lacks counts as cut off. The plan is the best for sure only if it never overestimates, nor falls by
+            more than a move costs.
 
     Returns:
         The plan; `plan.found` is False if there is none within the horizon.
@@ -203,7 +204,7 @@ def search(
     best = {node(start, 0): (0.0, 0.0)}
     parent: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
     frontier: list[tuple[float, float, float, int, int]] = [(ahead(start), ahead(start), 0.0, 0, start)]
-    done: set[tuple[int, int]] = set()
+    fewest: dict[int, int] = {}  # steps with which a state was expanded: cheapest first, so that only fewer can help
     while frontier:
         _, _, unlikely, steps, state = heapq.heappop(frontier)
         here = node(state, steps)
@@ -213,10 +214,10 @@ def search(
                 here, action = parent[here]
                 states.append(here[0])
                 actions.append(action)
-            return Plan(tuple(states[::-1]), tuple(actions[::-1]), math.exp(-unlikely), len(done))
-        if here in done or steps >= horizon or state not in row:
+            return Plan(tuple(states[::-1]), tuple(actions[::-1]), math.exp(-unlikely), len(fewest))
+        if here[1] >= fewest.get(state, math.inf) or steps >= horizon or state not in row:
             continue
-        done.add(here)
+        fewest[state] = here[1]
         for action in range(table.end.shape[1]):
             end = int(table.end[row[state], action])
             there = node(end, steps + 1)
@@ -224,10 +225,12 @@ def search(
                 best[here][0] + float(price[row[state], action]),
                 best[here][1] + float(surprise[row[state], action]),
             )
-            if end != UNKNOWN and end != state and there not in done and reached < best.get(there, (math.inf, 0.0)):
+            if end in (UNKNOWN, state) or there[1] >= fewest.get(end, math.inf):
+                continue
+            if reached < best.get(there, (math.inf, 0.0)):
                 best[there], parent[there] = reached, (here, action)
                 heapq.heappush(frontier, (reached[0] + ahead(end), ahead(end), reached[1], steps + 1, end))
-    return Plan(expanded=len(done))
+    return Plan(expanded=len(fewest))
 
 
 def follow(

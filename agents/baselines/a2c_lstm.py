@@ -12,7 +12,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
-from eswm_gym.agents.base import Info, Observation, state_of
+from eswm_gym.agents.base import Info, Observation, end_of, state_of
 from eswm_gym.agents.baselines.policy_agent import PolicyAgent
 from eswm_gym.envs import HexRoomEnv
 from eswm_gym.rooms import N_ACTIONS, Room, RoomConfig
@@ -85,8 +85,10 @@ class A2CLSTMAgent(PolicyAgent):
         self._steps = [(-1, -1, state_of(obs["state"]))]
 
     def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
-        step = (state_of(obs["state"]), int(action), state_of(next_obs["state"]))
-        self._steps = [*self._steps, step][-MAX_STEPS:]
+        steps = [*self._steps, (state_of(obs["state"]), int(action), state_of(end_of(next_obs, info)))]
+        if "goal_result" in info:  # `ManyGoals` moved the agent on
+            steps.append((-1, -1, state_of(next_obs["state"])))
+        self._steps = steps[-MAX_STEPS:]
 
     def _seen(self, obs: Observation) -> list[tuple[int, int, int, int]]:
         """Rows of the history.

@@ -278,9 +278,6 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
         self._room, self.location, self.goal, self._visited = room, location, goal, visited
         self._measure()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_renderer": None}  # a window can be neither copied nor pickled
-
     def _given_room(self, room: Room) -> Room:
         if not isinstance(room, Room):
             raise ValueError(f"room must be a Room, got {room!r}")

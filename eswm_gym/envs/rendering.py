@@ -118,6 +118,9 @@ class Renderer:
         pygame.font.init()
         self.window: Any = None
 
+    def __reduce__(self) -> tuple[type[Renderer], tuple[()]]:
+        return type(self), ()  # a window can be neither copied nor pickled
+
     def draw(self, scene: Scene) -> np.ndarray:
         """Return the scene as a (height, width, 3) uint8 array."""
         return self.pygame.surfarray.array3d(self._paint(scene)).transpose(1, 0, 2).copy()

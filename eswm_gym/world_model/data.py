@@ -70,7 +70,7 @@ class Source:
         mix: shares of the kinds of query.
         components: those that may be masked.
         context: length of a walk in the last rows of each bank, which ends where all queries of that bank start.
-        noise: share of training banks in which the memories of one location contradict each other.
+        noise: share of training banks in which the memories of one location observe other states.
     """
 
     rooms: RoomConfig

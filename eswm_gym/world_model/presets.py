@@ -215,7 +215,7 @@ PRESETS = {
             "open-arena-37": Source(RoomConfig.open_arena(3), mix=_UNSEEN_ONLY),
         },
     ),
-    # Trained on banks that hold more than they need, and on banks half of which contradict themselves.
+    # Trained on banks that hold more than they need, and on banks in half of which one location is seen as others.
     "rw-t-dense": replace(
         _WALL_COMPARISON["rw-t"],
         sources=(replace(_PAPER_WALL, bank="dense"),),

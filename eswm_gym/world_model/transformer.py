@@ -48,9 +48,10 @@ class TransformerConfig(ModelConfig):
         aligned: start with heads that find the transitions which share a state; see `Transformer.align`.
         context: how many of the last rows of a bank are not a set but a walk to where all queries start: what tells
             locations with one state apart. Each has a learned embedding of its place in the walk.
-        usual_memories: how many memories the banks of training hold, if all hold as many. Attention over n memories is
-            then sharpened by log(1 + n) / log(1 + usual_memories), lest it thin out in larger banks (Chiang and Cholak,
-            2022, "Overcoming a Theoretical Limitation of Self-Attention"). 0 leaves it as it is.
+        usual_memories: how many memories the largest banks of training hold. Attention over n memories is sharpened by
+            log(1 + n) / log(1 + usual_memories), lest it thin out in larger banks (Chiang and Cholak, 2022,
+            "Overcoming a Theoretical Limitation of Self-Attention"); if it is joint, n counts the query too. 0 leaves it
+            as it is.
     """
 
     heads: int = 4

@@ -15,7 +15,8 @@ class History(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """Adds `history` to the observation: (window, 4) int16, one row (s_{t-1}, a_{t-1}, s_t, s_goal) for each step.
 
     The oldest comes first; rows of -1 come last while there are fewer. At the start there is no step yet: the first
-    row is (-1, -1, s_0, s_goal). (Paper: appendix "Baseline Navigational Agent".)
+    row is (-1, -1, s_0, s_goal), and so is the first of each goal of `ManyGoals`. (Paper: appendix "Baseline
+    Navigational Agent".)
 
     Args:
         env: a hexagonal room with states as integers, task `navigate`; around it may be `ManyGoals`.
@@ -41,14 +42,16 @@ class History(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def reset(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         obs, info = self.env.reset(**kwargs)
-        self._rows, self._state = [(-1, -1, obs["state"], obs["goal"])], obs["state"]
+        self._rows = [(-1, -1, obs["state"], obs["goal"])]
         return self._with_history(obs), info
 
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
         obs, reward, terminated, truncated, info = self.env.step(action)
-        end = info.get("end_state", obs["state"])
-        self._rows = [*self._rows, (self._state, int(action), end, obs["goal"])][-self.window :]
-        self._state = obs["state"]
+        *_, before, goal = self._rows[-1]
+        self._rows.append((before, int(action), info.get("end_state", obs["state"]), goal))
+        if "goal_result" in info:
+            self._rows.append((-1, -1, obs["state"], obs["goal"]))
+        self._rows = self._rows[-self.window :]
         return self._with_history(obs), reward, terminated, truncated, info
 
     def _with_history(self, obs: dict[str, Any]) -> dict[str, Any]:

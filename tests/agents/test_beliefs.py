@@ -1,6 +1,8 @@
 """What an agent believes, and pictures of it."""
 
+import copy
 import json
+import pickle
 from itertools import pairwise
 
 import gymnasium as gym
@@ -128,3 +130,14 @@ def test_only_hexagonal_rooms_and_pixels():
         RenderBeliefs(env, agent)
     with pytest.raises(ValueError, match="render_mode"):
         RenderBeliefs(gym.make("ESWM-RandomWall-v0"), agent)
+
+
+@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_environments_that_draw_beliefs_can_be_copied(twin_of):
+    env, agent, obs, info = begin(render_mode="rgb_array")
+    env = RenderBeliefs(env, agent)
+    env.reset(seed=19)
+    agent.reset(obs, info)
+    agent.act(obs, info)
+    picture = env.render()
+    assert np.array_equal(twin_of(env).render(), picture)

@@ -206,7 +206,7 @@ def test_learning_rate_schedule():
 @pytest.mark.parametrize(
     ("argv", "named"),
     [
-        ([], "name"),
+        ([], "PRESET"),
         (["no-such-preset"], "no-such-preset"),
         (["tiny", "--steps", "0"], "--steps"),
         (["tiny", "--steps", "many"], "many"),

@@ -54,14 +54,14 @@ def test_history_grows_then_slides():
     assert env.observation_space.contains(obs)
 
 
-def test_history_of_many_goals_says_where_each_move_ended():
+def test_history_of_many_goals_says_where_each_move_ended_and_each_goal_begins():
     env = History(ManyGoals(make()), window=3)
     env.reset(seed=0, options=START)
     env.step(0)
     obs = env.step(0)[0]
     start, goal = obs["state"], obs["goal"]
-    assert obs["history"].tolist() == [[-1, -1, 0, 2], [0, 0, 1, 2], [1, 0, 2, goal]]
-    assert env.step(0)[0]["history"][-1, 0] == start
+    assert obs["history"].tolist() == [[0, 0, 1, 2], [1, 0, 2, 2], [-1, -1, start, goal]]
+    assert env.step(0)[0]["history"][-1, [0, 3]].tolist() == [start, goal]
 
 
 @pytest.mark.parametrize("wrapper", [EpisodicMemory, History])

@@ -75,6 +75,14 @@ def test_long_episodes_slide_through_the_window(agent):
     assert one.act({"state": 3, "goal": 5}, {"action_mask": [0, 0, 0, 0, 1, 0]}) == 4
 
 
+def test_a_goal_of_many_begins_as_an_episode_does(agent):
+    one = agent.spawn()
+    one.reset({"state": 0}, {})
+    one.observe({"state": 0}, 2, {"state": 7}, {"end_state": 3, "goal_result": {}})
+    one.observe({"state": 7}, 1, {"state": 8}, {"end_state": 8})
+    assert one._seen({"goal": 5}) == [(-1, -1, 0, 5), (0, 2, 3, 5), (-1, -1, 7, 5), (7, 1, 8, 5)]
+
+
 def test_in_the_place_of_a_policy(agent):
     venv = make_vec_env(
         "ESWM-RandomWall19-v0", 3, seed=0, wrapper_class=FixedRoom, wrapper_kwargs={"room": agent.room.to_dict()}
