@@ -1,8 +1,9 @@
 """Adaptation: navigation after the room has changed (paper: section "ESWM Enables Fast Adaptation to Changes").
 
-Each agent knows the room as it was. Then 0 to 5 contiguous locations turn into wall, and it has to get to a goal
-within 15 steps. The new walls grow from one to the next, so that all points are of the same rooms, starts and goals;
-where a new wall cuts a goal off, the episode is left out for all methods.
+Each agent knows the room as it was. Then 0 to 5 contiguous locations turn into wall (fewer where there is no space),
+and it has to get to a goal within 15 steps. All methods get the same rooms, walls, starts and goals. Where a new wall
+cuts the goal off, the episode is left out: of long walls what is left is mostly easy, and `detour_success_rate` is of
+the episodes whose shortest way the new wall made longer.
   memory-graph      Dijkstra over the bank's transitions and their reverses, and what it bumps into
   path-integration  knows the lattice
   epn               remembers 200 transitions of the room as it was
@@ -12,8 +13,8 @@ where a new wall cuts a goal off, the episode is left out for all methods.
 
 `random-wall-19` is a new room in each episode, `trained-room` the one room that A2C-LSTM was trained in.
 `wall-removed`: a memory bank with a wall, which is gone, and a way that it made longer or cut off. `minigrid`: on the
-way, after two moves, a cell in the middle of the rest of the shortest way turns into a wall. Path optimality is of
-the shortest way from there on.
+way, after two moves, a cell in the middle of the shortest way from the start turns into a wall, for all methods the
+same; path optimality is then of the moves so far and the shortest way from there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import networkx as nx
@@ -87,10 +89,17 @@ def with_walls(setups: Sequence[Setup], n: int) -> list[Setup]:
     return [replace(setup, new_walls=setup.new_walls[:n]) for setup in setups]
 
 
-def rows_of(setting: str, method: str, n_walls: int, episodes: list[Episode], seed: int) -> list[Row]:
-    """Success and path optimality where the goal was not cut off."""
-    figure = PAPER.get(method) if n_walls == FULL else None
-    rows = [rate(setting, method, f"success_rate/new-walls-{n_walls}", [e.success for e in episodes], figure)]
+def rows_of(
+    setting: str, method: str, n_walls: int, episodes: list[Episode], longer: list[Episode], seed: int
+) -> list[Row]:
+    """Success and path optimality where the goal was not cut off, and success where the way has become longer."""
+    figure, rows = PAPER.get(method) if n_walls == FULL else None, []
+    if episodes:
+        success = [episode.success for episode in episodes]
+        rows.append(rate(setting, method, f"success_rate/new-walls-{n_walls}", success, figure))
+    if longer:
+        success = [episode.success for episode in longer]
+        rows.append(rate(setting, method, f"detour_success_rate/new-walls-{n_walls}", success))
     arrived = optimality(episodes)
     if arrived:
         rows.append(mean(setting, method, f"path_optimality/new-walls-{n_walls}", arrived, seed))
@@ -102,15 +111,22 @@ def changed(
 ) -> tuple[list[Row], list[Test]]:
     """Rows for 0 to 5 new walls."""
     setups, rooms = setups_of(seeds, room)
-    memories = {"epn": methods["epn"].fill_memories(rooms, seed=seed)}  # type: ignore[attr-defined]
-    rows, success = [], {}
+    # Starts and goals of these walks are none of the episodes'.
+    memories = {"epn": methods["epn"].fill_memories(rooms, seed=10**9 + seed)}  # type: ignore[attr-defined]
+    rows = []
+    success: dict[str, dict[str, list[float]]] = {"success_rate": {}, "detour_success_rate": {}}
     for method, agent in tqdm(methods.items(), desc=setting, disable=None):
         for n_walls in range(FULL + 1):
             episodes = run(with_walls(setups, n_walls), agent, memories.get(method))
+            if n_walls == 0:
+                shortest = [episode.shortest for episode in episodes]
             counted = [episode for episode in episodes if episode.shortest > 0]
-            rows += rows_of(setting, method, n_walls, counted, seed)
-            success[method] = [float(episode.success) for episode in counted]  # of the full wall at the end
-    return rows, compare(setting, f"success_rate/new-walls-{FULL}", success, "eswm")
+            longer = [episode for episode, before in zip(episodes, shortest, strict=True) if episode.shortest > before]
+            rows += rows_of(setting, method, n_walls, counted, longer, seed)
+            for metric, some in zip(success, (counted, longer), strict=True):  # the full wall is the last
+                success[metric][method] = [float(episode.success) for episode in some]
+    tests = [compare(setting, f"{metric}/new-walls-{FULL}", found, "eswm") for metric, found in success.items()]
+    return rows, [test for some in tests for test in some]
 
 
 def removed(methods: dict[str, Agent], seeds: Sequence[int], seed: int) -> list[Row]:
@@ -137,28 +153,40 @@ def removed(methods: dict[str, Agent], seeds: Sequence[int], seed: int) -> list[
 
 
 class WalledEpisode(Episode):
-    """An episode in MiniGrid: after `AFTER` moves a wall is put in the middle of the shortest way, if that leaves one.
+    """An episode in MiniGrid in which a wall appears in the middle of the shortest way from the start.
+
+    It appears after `AFTER` moves, or as soon as the agent does not stand there, if it leaves a way to the goal.
 
     Attributes:
-        walled: whether it was.
+        wall: cell of the wall, the same for every method; None if any cell would cut the goal off.
+        walled: whether it appeared.
     """
 
-    walled = False
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        world = self.env.unwrapped
+        graph = pose_graph(world.grid_classes)
+        way = nx.shortest_path(graph, *(pose_index(SIZE, *pose) for pose in (world.pose, world.goal)))
+        cells = dict.fromkeys(tuple(poses(SIZE)[pose, :2].tolist()) for pose in way)
+        between = [cell for cell in cells if cell not in (world.pose[:2], world.goal[:2])]
+        half = len(between) // 2
+        self.wall = next((cell for cell in between[half:] + between[:half] if self._leaves_a_way(cell)), None)
+        self.walled = False
 
     def step(self) -> None:
         super().step()
-        if self.steps == AFTER and not self.done:
-            world = self.env.unwrapped
-            graph = pose_graph(world.grid_classes)
-            way = nx.shortest_path(graph, *(pose_index(SIZE, *pose) for pose in (world.pose, world.goal)))
-            cells = dict.fromkeys(tuple(poses(SIZE)[pose, :2].tolist()) for pose in way)
-            between = [cell for cell in cells if cell not in (world.pose[:2], world.goal[:2])]
-            for cell in between[len(between) // 2 :] + between[: len(between) // 2]:
-                world.add_walls([cell])
-                if world.shortest_path_length >= 0:
-                    self.walled, self.shortest = True, self.steps + world.shortest_path_length
-                    break
-                world.remove_walls([cell])
+        world = self.env.unwrapped
+        waiting = self.wall is not None and not self.walled and self.steps >= AFTER and not self.done
+        if waiting and world.pose[:2] != self.wall and self._leaves_a_way(self.wall):
+            world.add_walls([self.wall])
+            self.walled, self.shortest = True, self.steps + world.shortest_path_length
+
+    def _leaves_a_way(self, cell: tuple[int, int]) -> bool:
+        world = self.env.unwrapped
+        world.add_walls([cell])
+        found = world.shortest_path_length >= 0
+        world.remove_walls([cell])
+        return found
 
 
 def walled_on_the_way(seeds: Sequence[int], seed: int, device: str) -> list[Row]:

@@ -133,7 +133,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     rows: list[Row] = []
     for setting, (_, metric) in SETTINGS.items():
         for method, around in methods(setting, agent).items():
-            seeds = range(args.seed * 100, args.seed * 100 + runs)
+            seeds = range(args.seed * 10**4, args.seed * 10**4 + runs)
             progress = tqdm(seeds, desc=f"{setting}, {method}", disable=None)
             curves = [learn(setting, around, run, steps, every, episodes) for run in progress]
             for n in curves[0]:

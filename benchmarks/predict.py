@@ -6,10 +6,11 @@ measure; `validity`, the completed transition is true in the room; both count "I
 query. In MiniGrid, where states are views of 25 cells, `accuracy` is of whole views and `cells` of their cells, over
 the queries that the bank determines (see `eswm_gym.rooms.grid.move_kinds`).
 
-  random-wall   every model with about a million parameters and the same minutes of training; eswm-t-longer has more;
-                eswm-agent is the shipped one, relational, trained for an hour on more than the paper's rooms; lookup
-                and path-integrator are the floor and the ceiling; tem-t and ...-trajectory read trajectories, tem-t and
-                emwm complete end states alone; emwm-nearest looks up one memory, emwm five
+  random-wall   every model with about a million parameters and the same minutes of training; eswm-t-longer and
+                eswm-t-relational have more; eswm-agent is the shipped one, relational, trained for an hour on more than
+                the paper's rooms; lookup knows the memories alone, path-integrator the lattice, within connected
+                memories; tem-t and ...-trajectory read trajectories, tem-t and emwm complete end states alone;
+                emwm-nearest looks up one memory, emwm five
   open-arena    the same, trained on some states and tested on others; eswm-t-looped has the shipped model's shape
   losses        training and held-out loss of each model in Open Arena: who overfits
   larger        trained on 19 locations, tested on 37; eswm-t-relational-shapes on parts of arenas, of any shape
@@ -33,15 +34,15 @@ import numpy as np
 from duplicates import duplicate_rows, plot_duplicates
 from integration import integration_rows, plot_integration
 from models import find_info, find_model
-from report import Row, draw_curve, parser, print_table, save_figure, wilson, write_json
+from report import Row, draw_curve, parser, print_table, ratio, save_figure, wilson, write_json
 from significance import Test, print_tests
 from tqdm import tqdm
 
 from eswm_gym.rooms import RoomConfig
 from eswm_gym.rooms.grid import GridConfig
 from eswm_gym.world_model import ESWM
-from eswm_gym.world_model.data import COMPONENTS, Source
-from eswm_gym.world_model.evaluate import evaluate
+from eswm_gym.world_model.data import COMPONENTS, Source, cells_of
+from eswm_gym.world_model.evaluate import Judged, evaluate, judge
 from eswm_gym.world_model.grid_evaluate import baselines
 from eswm_gym.world_model.lookup import Lookup, PathIntegrator
 from eswm_gym.world_model.presets import PRESETS
@@ -115,7 +116,11 @@ class Run:
         """All measures of a model in some settings."""
         rows = []
         for setting, problems in settings.items():
-            rows += rows_of(setting, method, evaluate(model, problems, self.rooms, 10**6 * (1 + self.seed)))
+            seed = 10**6 * (1 + self.seed)
+            if isinstance(problems, GridConfig):
+                rows += view_rows(setting, method, evaluate(model, problems, self.rooms, seed))
+            else:
+                rows += rows_of(setting, method, judge(model, problems, self.rooms, seed), self.seed)
         return rows
 
     def trained(self, name: str, method: str) -> list[Row]:
@@ -124,9 +129,10 @@ class Run:
         model = find_model(name, self.device)
         settings = PRESETS[training["preset"]].settings
         rows, setting = self.measure(method, model, settings), list(settings)[-1]
-        pairs, hours = training["pairs"], training["hours"]
-        if before := training.get("started_from"):
-            pairs, hours = pairs + before["pairs"], hours + before["hours"]
+        pairs = hours = 0.0
+        while training:
+            pairs, hours = pairs + training["pairs"], hours + training["hours"]
+            training = training.get("started_from")
         return rows + [
             Row(setting, method, "parameters", sum(p.numel() for p in model.parameters())),
             Row(setting, method, "training_minutes", 60 * hours),
@@ -134,19 +140,30 @@ class Run:
         ]
 
 
-def rows_of(setting: str, method: str, metrics: Mapping[str, float]) -> list[Row]:
-    """Rows of one model's or baseline's measures."""
+def rows_of(setting: str, method: str, judged: Judged, seed: int) -> list[Row]:
+    """Rows of one model's or baseline's measures; intervals are over rooms, whose queries share their bank."""
+    rows = []
+    for measure, right in (("accuracy", judged.accurate), ("validity", judged.valid)):
+        for kind, component, name, cell in cells_of(judged.kind, judged.masked):
+            paper = PAPER.get((setting, method), {}).get(kind.name.lower()) if measure == "accuracy" else None
+            asked = cell.any(1)
+            counts = (cell & right)[asked].sum(1).tolist(), cell[asked].sum(1).tolist()
+            row = ratio(setting, method, f"{measure}/{name}", *counts, seed, paper and paper[component])
+            rows.append(replace(row, n=int(cell.sum())))
+    return rows
+
+
+def view_rows(setting: str, method: str, metrics: Mapping[str, float]) -> list[Row]:
+    """Rows of the measures of MiniGrid's views."""
     rows = []
     for name, value in metrics.items():
         measure, _, cell = name.partition("/")
-        if measure in ("accuracy", "validity", "cells"):
+        if measure in ("accuracy", "cells"):
             n = int(metrics[f"n/{cell}"])
-            kind, component = cell.split("/")
-            paper = PAPER.get((setting, method), {}).get(kind) if measure == "accuracy" else None
-            figure = None if paper is None else paper[COMPONENTS.index(component)]
             # The cells of a view are not independent, so that their share has no such interval.
-            ci95 = None if measure == "cells" else wilson(round(value * n), n)
-            rows.append(Row(setting, method, name, value, ci95, n, figure))
+            rows.append(
+                Row(setting, method, name, value, None if measure == "cells" else wilson(round(value * n), n), n)
+            )
     return rows
 
 
@@ -238,7 +255,7 @@ def duplicates(run: Run) -> Found:
 def minigrid(run: Run) -> Found:
     rows = run.measure("eswm", find_model("minigrid", run.device), PRESETS["minigrid"].settings)
     for method, metrics in baselines(GridConfig(), run.rooms, 10**6 * (1 + run.seed)).items():
-        rows += rows_of("minigrid", method, metrics)
+        rows += view_rows("minigrid", method, metrics)
     return Found(rows)
 
 

@@ -181,6 +181,7 @@ def write_json(path: Path, benchmark: str, seed: int, rows: Iterable[Row], tests
     }
     if found := [asdict(test) for test in tests]:
         report["tests"] = found
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=1) + "\n")
 
 
@@ -195,6 +196,7 @@ def main(argv: list[str] | None = None) -> None:
         reports = [load(path) for path in args.files]
     except ValueError as error:
         options.error(str(error))
+    args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(page(reports), encoding="utf-8")
     print(args.out)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -15,7 +15,22 @@ from eswm_gym.world_model.grid_evaluate import evaluate_views
 from eswm_gym.world_model.view_transformer import ViewTransformer
 
 
-@torch.inference_mode()
+class Judged(NamedTuple):
+    """Answers to the queries of R rooms, all (R, 48) but the loss.
+
+    Attributes:
+        kind, masked: int, of each query.
+        accurate, valid: bool, as `evaluate` counts answers.
+        loss: mean over all queries.
+    """
+
+    kind: np.ndarray
+    masked: np.ndarray
+    accurate: np.ndarray
+    valid: np.ndarray
+    loss: float
+
+
 def evaluate(
     model: ESWM, rooms: RoomConfig | GridConfig | Source, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100
 ) -> dict[str, float]:
@@ -42,6 +57,18 @@ def evaluate(
     """
     if isinstance(rooms, GridConfig):
         return evaluate_views(cast(ViewTransformer, model), rooms, n_rooms, seed, chunk)
+    judged = judge(model, rooms, n_rooms, seed, chunk)
+    metrics = {"loss": judged.loss}
+    for _, _, name, cell in cells_of(judged.kind, judged.masked):
+        metrics[f"accuracy/{name}"] = float(judged.accurate[cell].mean())
+        metrics[f"validity/{name}"] = float(judged.valid[cell].mean())
+        metrics[f"n/{name}"] = int(cell.sum())
+    return metrics
+
+
+@torch.inference_mode()
+def judge(model: ESWM, rooms: RoomConfig | Source, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100) -> Judged:
+    """The answers that `evaluate` measures, query by query. Those of one room depend on each other."""
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     training = model.training
     model.eval()
@@ -59,15 +86,9 @@ def evaluate(
         answer = prediction.answer(component).cpu().numpy()
         accurate = answer == problems.target.numpy()
         valid = is_valid(answer, banks, queries, model.config)
-        rows.append(np.stack([queries.kind, queries.masked, accurate, valid], 2).reshape(-1, 4))
+        rows.append((queries.kind, queries.masked, accurate, valid))
     model.train(training)
-    kind, masked, accurate, valid = np.concatenate(rows).T
-    metrics = {"loss": loss}
-    for _, _, name, cell in cells_of(kind, masked):
-        metrics[f"accuracy/{name}"] = float(accurate[cell].mean())
-        metrics[f"validity/{name}"] = float(valid[cell].mean())
-        metrics[f"n/{name}"] = int(cell.sum())
-    return metrics
+    return Judged(*map(np.concatenate, zip(*rows, strict=True)), loss=loss)
 
 
 def is_valid(answer: np.ndarray, banks: BankBatch, queries: QueryBatch, config: ModelConfig) -> np.ndarray:

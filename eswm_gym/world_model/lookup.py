@@ -1,4 +1,4 @@
-"""What learned models are measured against: a floor that only looks memories up, a ceiling that knows the lattice.
+"""What learned models are measured against: a floor that only looks memories up, and one that knows the lattice.
 
 Neither has weights or is trained. Both answer "I don't know" where they find nothing.
 """
@@ -40,7 +40,7 @@ class Lookup(ESWM):
 
 
 class PathIntegrator(Lookup):
-    """Lays the memories out on the lattice and reads answers off, one map for each connected cluster (ceiling)."""
+    """Lays the memories out on the lattice and reads answers off, one map for each connected cluster."""
 
     def encode(self, memories: Tensor) -> EncodedBank:
         cluster, place = lay_out(memories, self.config.n_states)

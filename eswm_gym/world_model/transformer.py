@@ -50,8 +50,8 @@ class TransformerConfig(ModelConfig):
             locations with one state apart. Each has a learned embedding of its place in the walk.
         usual_memories: how many memories the largest banks of training hold. Attention over n memories is sharpened by
             log(1 + n) / log(1 + usual_memories), lest it thin out in larger banks (Chiang and Cholak, 2022,
-            "Overcoming a Theoretical Limitation of Self-Attention"); if it is joint, n counts the query too. 0 leaves it
-            as it is.
+            "Overcoming a Theoretical Limitation of Self-Attention"); if it is joint, n counts the query too. 0: it
+            stays as it is.
     """
 
     heads: int = 4

@@ -138,12 +138,35 @@ def test_adapt(tmp_path, capsys):
             assert len(counted) == 1 and counted.pop() <= 12  # what is cut off is left out for all
         assert value[setting, "eswm", "success_rate/new-walls-0"] == 1
         assert value[setting, "eswm", "success_rate/new-walls-5"] >= 0.8
+        detours = {key: n[key] for key in n if key[0] == setting and key[2].startswith("detour_success_rate")}
+        assert {metric[-1] for *_, metric in detours} <= set("12345")  # without a new wall no way is longer
+        for (_, method, metric), some in detours.items():
+            assert some <= n[setting, method, metric.removeprefix("detour_")]
     assert ("trained-room", "a2c-lstm", "success_rate/new-walls-0") in value
     assert ("random-wall-19", "a2c-lstm", "success_rate/new-walls-0") not in value
     assert value["wall-removed", "eswm", "success_rate"] >= 0.8
     assert n["minigrid", "eswm", "success_rate"] > 0
     assert (tmp_path / "adapt-trained-room.svg").exists()
     assert "eswm-no-editing" in capsys.readouterr().out
+
+
+def test_a_wall_on_the_way_is_the_same_for_everyone():
+    """Whatever the agent does first; nobody stands in it."""
+    for seed in range(8):
+        walls = set()
+        for agent in (GridOracle(), *(RandomAgent(i, n_actions=3) for i in range(4))):
+            episode = adapt.WalledEpisode(Setup(adapt.MINIGRID, seed), agent)
+            walls.add(episode.wall)
+            before = episode.env.unwrapped.grid_classes.copy()
+            for _ in range(adapt.AFTER + 3):
+                if episode.done:
+                    break
+                episode.step()
+                assert not episode.walled or episode.env.unwrapped.pose[:2] != episode.wall
+            now = episode.env.unwrapped.grid_classes
+            x, y = episode.wall or (0, 0)
+            assert np.argwhere(now != before).tolist() == ([[y, x]] if episode.walled else [])
+        assert len(walls) == 1
 
 
 def test_a_wall_on_the_way_leaves_a_way():
