@@ -143,7 +143,7 @@ class Block(nn.Module):
         keys_values: tuple[Tensor, Tensor],
         mask: Tensor,
         related: Tensor | None,
-        sharper: Tensor | float = 1.0,
+        sharper: Tensor | None = None,
     ) -> Tensor:
         """Let tokens read.
 
@@ -152,14 +152,16 @@ class Block(nn.Module):
             keys_values: what they read.
             mask: (B, 1, 1, 1 + N), 0 or very negative.
             related: from `relations`, or None.
-            sharper: (B, 1, 1, 1), a factor for the logits of attention.
+            sharper: (B, 1, 1, 1), a factor for the logits of attention, or None.
         """
         key, value = keys_values
         query = F.normalize(self._split(self.query(self.attention_norm(x))), dim=-1) * self.sharpness
         logits = query.to(key.dtype) @ key.mT
         if related is not None:
             logits = logits + (related @ self.relation_bias.to(related.dtype)).permute(0, 3, 1, 2)
-        logits = sharper * logits + mask
+        if sharper is not None:
+            logits = sharper * logits
+        logits = logits + mask
         # Two products and a softmax: at these lengths cheaper to train than fused attention.
         attention = logits.softmax(-1).to(value.dtype)
         y = self.out((attention @ value).transpose(1, 2).flatten(2))
@@ -226,13 +228,13 @@ class Transformer(TokenModel):
 
     def _context(
         self, reader: Tensor, read: Tensor, dtype: torch.dtype
-    ) -> tuple[Tensor, Tensor | None, Tensor | float]:
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """The attention mask over padding, the relations if the model uses them, and how much sharper attention is."""
         padding = (read[..., SOURCE] < 0) & (read[..., END] < 0)  # a query has one of them at least
         mask = F.pad(torch.where(padding, -1e4, 0.0), (1, 0))[:, None, None].to(dtype)
         related = relations(reader, read).to(dtype) if self.config.relational else None
         if not self.config.usual_memories:
-            return mask, related, 1.0
+            return mask, related, None
         size = 1 + (~padding).sum(1)  # the null token is one of them
         return mask, related, (size.log() / math.log(1 + self.config.usual_memories)).to(dtype).view(-1, 1, 1, 1)
 
