@@ -24,7 +24,6 @@ from eswm_gym.rooms import (
     spanning_banks,
     walk_banks,
 )
-from eswm_gym.rooms.noise import contradict_states
 from eswm_gym.rooms.trajectories import add_walks, trajectory_banks
 from eswm_gym.world_model.eswm import ACTION, END, MASKED, SOURCE
 
@@ -70,7 +69,6 @@ class Source:
         mix: shares of the kinds of query.
         components: those that may be masked.
         context: length of a walk in the last rows of each bank, which ends where all queries of that bank start.
-        noise: share of training banks in which the memories of one location observe other states.
     """
 
     rooms: RoomConfig
@@ -79,13 +77,10 @@ class Source:
     mix: tuple[float, ...] = TRAINING_MIX
     components: tuple[int, ...] = (SOURCE, ACTION, END)
     context: int = 0
-    noise: float = 0.0
 
     def __post_init__(self) -> None:
         if self.context < 0:
             raise ValueError(f"context must not be negative, got {self.context}")
-        if not 0 <= self.noise <= 1:
-            raise ValueError(f"noise must lie between 0 and 1, got {self.noise}")
 
     @property
     def capacity(self) -> int:
@@ -118,10 +113,6 @@ class Source:
         banks = self.draw_banks(rng, rooms)
         asked = self.mask(rng, draw_queries(rng, banks, queries, self.mix, self.start(banks)))
         problems = to_problems(banks, asked, self.capacity, n_states)
-        if self.noise:
-            noisy = contradict_states(rng, problems.memories.numpy(), banks.rooms.states)
-            chosen = torch.from_numpy(rng.random(rooms) < self.noise)
-            problems.memories[chosen] = torch.from_numpy(noisy)[chosen]
         if self.context:  # left out now and then, so that a model learns what it can answer without
             problems.memories[rng.random(rooms) < NO_CONTEXT, -self.context :] = MASKED
         return problems

@@ -88,7 +88,8 @@ def judge(model: ESWM, rooms: RoomConfig | Source, n_rooms: int = 500, seed: int
         valid = is_valid(answer, banks, queries, model.config)
         rows.append((queries.kind, queries.masked, accurate, valid))
     model.train(training)
-    return Judged(*map(np.concatenate, zip(*rows, strict=True)), loss=loss)
+    kind, masked, accurate, valid = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+    return Judged(kind, masked, accurate, valid, loss)
 
 
 def is_valid(answer: np.ndarray, banks: BankBatch, queries: QueryBatch, config: ModelConfig) -> np.ndarray:

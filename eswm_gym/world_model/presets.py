@@ -215,12 +215,11 @@ PRESETS = {
             "open-arena-37": Source(RoomConfig.open_arena(3), mix=_UNSEEN_ONLY),
         },
     ),
-    # Trained on banks that hold more than they need, and on banks in half of which one location is seen as others.
+    # Trained on banks that hold more than they need.
     "rw-t-dense": replace(
         _WALL_COMPARISON["rw-t"],
         sources=(replace(_PAPER_WALL, bank="dense"),),
         settings={"random-wall-37": _PAPER_WALL, "random-wall-37-dense": replace(_PAPER_WALL, bank="dense")},
     ),
-    "rw-t-noisy": replace(_WALL_COMPARISON["rw-t"], sources=(replace(_PAPER_WALL, noise=0.5),)),
     **_ablations(),
 }

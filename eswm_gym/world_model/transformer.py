@@ -226,9 +226,7 @@ class Transformer(TokenModel):
         """The blocks in the order in which tokens pass them."""
         return [*self.blocks] * self.config.loops
 
-    def _context(
-        self, reader: Tensor, read: Tensor, dtype: torch.dtype
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    def _context(self, reader: Tensor, read: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """The attention mask over padding, the relations if the model uses them, and how much sharper attention is."""
         padding = (read[..., SOURCE] < 0) & (read[..., END] < 0)  # a query has one of them at least
         mask = F.pad(torch.where(padding, -1e4, 0.0), (1, 0))[:, None, None].to(dtype)

@@ -74,18 +74,6 @@ def test_dense_and_walked_banks_vary_in_size():
         assert least - 2 <= sizes.min() <= least + 1 and sizes.max() >= 30 and sizes.std() > 4
 
 
-def test_noise_changes_the_memories_of_one_location_in_its_share_of_banks():
-    rooms, n = RoomConfig.random_wall(2), 400
-    clean, noisy = (Source(rooms, noise=noise).draw(np.random.default_rng(0), n, 4, 19) for noise in (0.0, 0.25))
-    changed = clean.memories != noisy.memories
-    assert n / 4 - 40 < changed.any((1, 2)).sum() < n / 4 + 40
-    for bank, other in zip(clean.memories, changed, strict=True):
-        assert len(bank[other].unique()) <= 1 and not other[:, 1].any()
-    assert (clean.query == noisy.query).all() and (clean.target == noisy.target).all()
-    with pytest.raises(ValueError, match="noise must lie between 0 and 1, got 1.5"):
-        Source(rooms, noise=1.5)
-
-
 SMALL, LARGE = RoomConfig.random_wall(1, wall_length=(0, 1)), RoomConfig.random_wall(2)
 
 
