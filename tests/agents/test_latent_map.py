@@ -103,3 +103,15 @@ def test_the_radius_is_stored_with_the_weights(tmp_path, capsys):
     printed = [line.split() for line in capsys.readouterr().out.splitlines()]
     best = max(printed, key=lambda words: float(words[-1]))
     assert len(printed) == 11 and load_model(tmp_path / "mine").latent_radius == float(best[1])
+
+
+def test_a_star_by_uncertainty_is_guided_in_the_unit_of_its_cost():
+    """Steps would outweigh it by far: the plans would be the shortest ones, however improbable."""
+    agent = ESWMAgent.from_pretrained("random-wall", trust_memory=False, cost="uncertainty", seed=0)
+    for seed in range(10):
+        room = Room.generate(np.random.default_rng(seed), RoomConfig.random_wall(3, hidden=0.0))
+        agent.reset({}, {"memory_bank": room.memory_bank(np.random.default_rng(seed))})
+        start, *goals = sorted(agent.memory.states)[::6]
+        for goal in goals:
+            best, found = (agent.plan(start, goal, algorithm) for algorithm in ("dijkstra", "astar"))
+            assert found.probability > 0.99 * best.probability
