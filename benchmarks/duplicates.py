@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from models import find_info, find_model
-from report import Row, parser, print_table, ratio, save_figure, write_json
+from report import Row, over_rooms, parser, print_table, save_figure, write_json
 from torch import Tensor
 from tqdm import tqdm
 
@@ -85,10 +85,8 @@ def rows_of(setting: str, answers: Answers, asked: np.ndarray, seed: int) -> lis
     for (method, measure), right in answers.right.items():
         for _, _, name, cell in cells_of(answers.kind, answers.masked):
             counted = cell & asked
-            rooms = counted.any(1)
-            if rooms.any():
-                values, others = (counted & right)[rooms].sum(1), counted[rooms].sum(1)
-                rows.append(ratio(setting, method, f"{measure}/{name}", values.tolist(), others.tolist(), seed))
+            if counted.any():
+                rows.append(over_rooms(setting, method, f"{measure}/{name}", right, counted, seed))
     return rows
 
 

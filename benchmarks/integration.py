@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from models import add_model_option, find_model
-from report import Row, bootstrap, mean, parser, print_table, ratio, save_figure, write_json
+from report import Row, bootstrap, mean, over_rooms, parser, print_table, save_figure, write_json
 from scipy import stats
 from significance import Test, print_tests
 from tqdm import tqdm
@@ -99,8 +99,7 @@ def noise_rows(model: ESWM, rooms: RoomConfig, setting: str, method: str, n: int
         rows.append(_mean_of_banks(setting, method, f"accuracy_drop/{name}", drop, seed, PAPER[name]))
         rest = ~forgotten(memories, noisy, queries.transitions)
         if not rest.all():
-            counts = (drop * rest).sum(1).tolist(), rest.sum(1).tolist()
-            rows.append(ratio(setting, method, f"accuracy_drop_remembered/{name}", *counts, seed))
+            rows.append(over_rooms(setting, method, f"accuracy_drop_remembered/{name}", drop, rest, seed))
     return rows
 
 

@@ -34,7 +34,7 @@ import numpy as np
 from duplicates import duplicate_rows, plot_duplicates
 from integration import integration_rows, plot_integration
 from models import find_info, find_model
-from report import Row, draw_curve, parser, print_table, ratio, save_figure, wilson, write_json
+from report import Row, draw_curve, over_rooms, parser, print_table, save_figure, wilson, write_json
 from significance import Test, print_tests
 from tqdm import tqdm
 
@@ -146,9 +146,7 @@ def rows_of(setting: str, method: str, judged: Judged, seed: int) -> list[Row]:
     for measure, right in (("accuracy", judged.accurate), ("validity", judged.valid)):
         for kind, component, name, cell in cells_of(judged.kind, judged.masked):
             paper = PAPER.get((setting, method), {}).get(kind.name.lower()) if measure == "accuracy" else None
-            asked = cell.any(1)
-            counts = (cell & right)[asked].sum(1).tolist(), cell[asked].sum(1).tolist()
-            row = ratio(setting, method, f"{measure}/{name}", *counts, seed, paper and paper[component])
+            row = over_rooms(setting, method, f"{measure}/{name}", right, cell, seed, paper and paper[component])
             rows.append(replace(row, n=int(cell.sum())))
     return rows
 

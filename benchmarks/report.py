@@ -106,6 +106,21 @@ def ratio(
     return Row(setting, method, metric, value, (float(low), float(high)), pairs.shape[1], paper)
 
 
+def over_rooms(
+    setting: str,
+    method: str,
+    metric: str,
+    values: np.ndarray,
+    counted: np.ndarray,
+    seed: int = 0,
+    paper: float | None = None,
+) -> Row:
+    """The mean of values (R, Q) where `counted` (R, Q) bool, with an interval over the R rooms that have any."""
+    rooms = counted.any(1)
+    sums = (values * counted)[rooms].sum(1), counted[rooms].sum(1)
+    return ratio(setting, method, metric, *(part.tolist() for part in sums), seed, paper)
+
+
 def wilson(k: int, n: int, z: float = 1.959964) -> tuple[float, float]:
     """Wilson's score interval of k successes in n trials."""
     share, spread = k / n, z / n * math.sqrt(k * (n - k) / n + z * z / 4)

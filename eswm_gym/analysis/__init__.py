@@ -15,6 +15,9 @@ from eswm_gym.analysis.activations import (
 )
 from eswm_gym.analysis.gaps import GapBelief, gap_belief, placement_belief
 from eswm_gym.analysis.integration import (
+    append_memory,
+    contradict_states,
+    contradict_transitions,
     entropy_by_length,
     forgotten,
     integration_lengths,
@@ -45,7 +48,6 @@ from eswm_gym.analysis.rooms import (
     room_of_kind,
     several_banks,
 )
-from eswm_gym.rooms.noise import append_memory, contradict_states, contradict_transitions
 
 __all__ = [
     "CUES",

@@ -103,7 +103,7 @@ def _comparison(
         mix = (unseen, seen, 10 * unsolvable, off_lattice)
         return replace(source, rooms=rooms, mix=mix, components=(ACTION, END), context=_CONTEXT)
 
-    usual = 18 if prefix == "oa" else 0  # all banks of Open Arena hold as many
+    usual = 0 if train.rooms.hidden else train.capacity  # where nothing is hidden, all banks hold as many
     walked = replace(train, bank="trajectory")
     walked_settings = {name: replace(source, bank="trajectory") for name, source in settings.items()}
     transformer = TransformerConfig(
@@ -165,6 +165,7 @@ def _ablations() -> dict[str, Preset]:
 
 
 _WALL_COMPARISON = _comparison("rw", "integer", _PAPER_WALL, {"random-wall-37": _PAPER_WALL})
+_ARENA_COMPARISON = _comparison("oa", "binary", _OPEN_ARENA, _OPEN_ARENA_SETTINGS)
 
 PRESETS = {
     # The shipped agent's model.
@@ -195,22 +196,22 @@ PRESETS = {
         queries=16,
     ),
     **_WALL_COMPARISON,
-    **_comparison("oa", "binary", _OPEN_ARENA, _OPEN_ARENA_SETTINGS),
+    **_ARENA_COMPARISON,
     # The agent's architecture: deep with few parameters.
     "oa-t-looped": Preset(
-        TransformerConfig(64, dim=128, layers=2, loops=7, state_embeddings=False, usual_memories=18),
+        TransformerConfig(64, dim=128, layers=2, loops=7, state_embeddings=False, usual_memories=_OPEN_ARENA.capacity),
         (_OPEN_ARENA,),
         _OPEN_ARENA_SETTINGS,
     ),
     # Trained on parts of large arenas, of up to 19 locations: what is learned must not hang on the shape of a room.
-    "oa-t-relational-shapes": Preset(
-        TransformerConfig(64, dim=128, layers=4, state_embeddings=False, usual_memories=18),
-        (
+    "oa-t-relational-shapes": replace(
+        _ARENA_COMPARISON["oa-t-relational"],
+        sources=(
             Source(RoomConfig.open_arena(), share=0.3, mix=_UNSEEN_ONLY),
             Source(RoomConfig.open_arena(4, observed=19), share=0.5, mix=_UNSEEN_ONLY),
             Source(RoomConfig.open_arena(4, observed=10), share=0.2, mix=_UNSEEN_ONLY),
         ),
-        {
+        settings={
             "open-arena-19": Source(RoomConfig.open_arena(), mix=_UNSEEN_ONLY),
             "open-arena-37": Source(RoomConfig.open_arena(3), mix=_UNSEEN_ONLY),
         },
