@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from eswm_gym.rooms import N_ACTIONS
-from eswm_gym.rooms.bits import bits_to_state
 from eswm_gym.rooms.grid import N_CELLS
+from eswm_gym.rooms.lattice.bits import bits_to_state
 
 Observation = dict[str, Any]
 Info = dict[str, Any]

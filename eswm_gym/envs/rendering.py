@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
 from eswm_gym.rooms import Room
-from eswm_gym.rooms.lattice import DISPLACEMENTS
+from eswm_gym.rooms.lattice.geometry import DISPLACEMENTS
 
 # Okabe and Ito's palette, which colour-blind people can tell apart; shape and brightness differ as well.
 BLUE, ORANGE, VERMILLION = (0, 114, 178), (230, 159, 0), (213, 94, 0)

@@ -1,43 +1,5 @@
-"""Rooms on a hexagonal lattice, their memory banks and queries: pure NumPy, in batches."""
+"""Rooms, their memory banks and queries: pure NumPy, in batches. A package a kind of world; the names of rooms on a
+lattice stand here too, those of MiniGrid's rooms in `eswm_gym.rooms.grid`."""
 
-from eswm_gym.rooms.banks import BankBatch, add_transitions, observed_moves, spanning_banks, walk_banks
-from eswm_gym.rooms.bits import bits_to_state, state_to_bits
-from eswm_gym.rooms.generation import RoomBatch, RoomConfig, generate_rooms, random_regions, random_walls
-from eswm_gym.rooms.lattice import (
-    ACTION_NAMES,
-    DISPLACEMENTS,
-    N_ACTIONS,
-    HexLattice,
-    hex_lattice,
-    reverse_action,
-)
-from eswm_gym.rooms.queries import PAPER_MIX, TRAINING_MIX, Kind, QueryBatch, draw_queries, move_kinds
-from eswm_gym.rooms.room import Room
-
-__all__ = [
-    "ACTION_NAMES",
-    "DISPLACEMENTS",
-    "N_ACTIONS",
-    "PAPER_MIX",
-    "TRAINING_MIX",
-    "BankBatch",
-    "HexLattice",
-    "Kind",
-    "QueryBatch",
-    "Room",
-    "RoomBatch",
-    "RoomConfig",
-    "add_transitions",
-    "bits_to_state",
-    "draw_queries",
-    "generate_rooms",
-    "hex_lattice",
-    "move_kinds",
-    "observed_moves",
-    "random_regions",
-    "random_walls",
-    "reverse_action",
-    "spanning_banks",
-    "state_to_bits",
-    "walk_banks",
-]
+from eswm_gym.rooms.lattice import *  # noqa: F403
+from eswm_gym.rooms.lattice import __all__ as __all__

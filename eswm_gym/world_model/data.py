@@ -24,7 +24,7 @@ from eswm_gym.rooms import (
     spanning_banks,
     walk_banks,
 )
-from eswm_gym.rooms.trajectories import add_walks, trajectory_banks
+from eswm_gym.rooms.lattice.trajectories import add_walks, trajectory_banks
 from eswm_gym.world_model.eswm import ACTION, END, MASKED, SOURCE
 
 NO_CONTEXT = 0.1  # share of training banks without the context that their source gives them

@@ -21,7 +21,7 @@ from eswm_gym.rooms.grid import (
     generate_grids,
     walk_banks,
 )
-from eswm_gym.rooms.queries import Kind
+from eswm_gym.rooms.lattice.queries import Kind
 from eswm_gym.world_model.data import Problems
 from eswm_gym.world_model.eswm import ACTION, MASKED, SOURCE
 

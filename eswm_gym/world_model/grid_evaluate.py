@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from eswm_gym.rooms.grid import N_ACTIONS, N_CELLS, GridConfig, GridQueries, draw_queries
-from eswm_gym.rooms.queries import Kind
+from eswm_gym.rooms.lattice.queries import Kind
 from eswm_gym.world_model.data import Problems, cells_of
 from eswm_gym.world_model.eswm import ACTION, SOURCE
 from eswm_gym.world_model.grid_data import GridSource, to_problems

@@ -8,7 +8,7 @@ import numpy as np
 
 from eswm_gym.rooms.grid.banks import OVERLAP, GridBanks, GridRooms, rows_of
 from eswm_gym.rooms.grid.views import FORWARD, N_ACTIONS
-from eswm_gym.rooms.queries import Kind, draw_weighted
+from eswm_gym.rooms.lattice.queries import Kind, draw_weighted
 
 SOURCE, ACTION, END = 0, 1, 2
 UNDECIDED = -1  # kind of queries that are neither determined nor without any hint

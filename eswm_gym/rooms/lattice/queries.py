@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from eswm_gym.rooms.banks import BankBatch
+from eswm_gym.rooms.lattice.banks import BankBatch
 
 
 class Kind(IntEnum):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eswm_gym.rooms.lattice import N_ACTIONS, HexLattice, hex_lattice
+from eswm_gym.rooms.lattice.geometry import N_ACTIONS, HexLattice, hex_lattice
 from eswm_gym.rooms.streams import Streams, at, only
 
 MAX_DRAWS = 100  # of a wall that does not fit; after that it stays shorter than promised

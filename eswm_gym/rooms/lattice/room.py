@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from eswm_gym.rooms.banks import add_transitions, spanning_banks
-from eswm_gym.rooms.generation import RoomBatch, RoomConfig, generate_rooms
-from eswm_gym.rooms.lattice import N_ACTIONS, HexLattice, hex_lattice
+from eswm_gym.rooms.lattice.banks import add_transitions, spanning_banks
+from eswm_gym.rooms.lattice.generation import RoomBatch, RoomConfig, generate_rooms
+from eswm_gym.rooms.lattice.geometry import N_ACTIONS, HexLattice, hex_lattice
 
 
 class Room:

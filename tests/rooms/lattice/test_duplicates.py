@@ -18,8 +18,8 @@ from eswm_gym.rooms import (
     move_kinds,
     spanning_banks,
 )
+from eswm_gym.rooms.lattice.trajectories import add_walks
 from eswm_gym.rooms.streams import Streams
-from eswm_gym.rooms.trajectories import add_walks
 
 seeds = st.integers(0, 2**32 - 1)
 families = st.builds(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from eswm_gym.rooms.banks import BankBatch, observed_moves
-from eswm_gym.rooms.generation import RoomBatch
-from eswm_gym.rooms.lattice import N_ACTIONS
+from eswm_gym.rooms.lattice.banks import BankBatch, observed_moves
+from eswm_gym.rooms.lattice.generation import RoomBatch
+from eswm_gym.rooms.lattice.geometry import N_ACTIONS
 
 
 def free_distances(rooms: RoomBatch) -> np.ndarray:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eswm_gym.rooms.generation import RoomBatch
-from eswm_gym.rooms.lattice import N_ACTIONS, HexLattice, reverse_action
+from eswm_gym.rooms.lattice.generation import RoomBatch
+from eswm_gym.rooms.lattice.geometry import N_ACTIONS, HexLattice, reverse_action
 from eswm_gym.rooms.streams import Streams, random_at
 
 PRIM = 1024  # rooms whose spanning forests grow at a time: as many as a processor's cache holds

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eswm_gym.rooms import RoomConfig, generate_rooms
-from eswm_gym.rooms.trajectories import free_distances, trajectory_banks
+from eswm_gym.rooms.lattice.trajectories import free_distances, trajectory_banks
 
 seeds = st.integers(0, 2**32 - 1)
 configs = st.builds(

@@ -1,0 +1,43 @@
+"""Rooms on a lattice, their memory banks and queries: pure NumPy, in batches."""
+
+from eswm_gym.rooms.lattice.banks import BankBatch, add_transitions, observed_moves, spanning_banks, walk_banks
+from eswm_gym.rooms.lattice.bits import bits_to_state, state_to_bits
+from eswm_gym.rooms.lattice.generation import RoomBatch, RoomConfig, generate_rooms, random_regions, random_walls
+from eswm_gym.rooms.lattice.geometry import (
+    ACTION_NAMES,
+    DISPLACEMENTS,
+    N_ACTIONS,
+    HexLattice,
+    hex_lattice,
+    reverse_action,
+)
+from eswm_gym.rooms.lattice.queries import PAPER_MIX, TRAINING_MIX, Kind, QueryBatch, draw_queries, move_kinds
+from eswm_gym.rooms.lattice.room import Room
+
+__all__ = [
+    "ACTION_NAMES",
+    "DISPLACEMENTS",
+    "N_ACTIONS",
+    "PAPER_MIX",
+    "TRAINING_MIX",
+    "BankBatch",
+    "HexLattice",
+    "Kind",
+    "QueryBatch",
+    "Room",
+    "RoomBatch",
+    "RoomConfig",
+    "add_transitions",
+    "bits_to_state",
+    "draw_queries",
+    "generate_rooms",
+    "hex_lattice",
+    "move_kinds",
+    "observed_moves",
+    "random_regions",
+    "random_walls",
+    "reverse_action",
+    "spanning_banks",
+    "state_to_bits",
+    "walk_banks",
+]
