@@ -208,8 +208,8 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
     def gen_obs(self) -> dict[str, Any]:
         """Return the observation; MiniGrid's `step` calls it."""
         image = super().gen_obs()["image"]
-        views = {"state": classes_of(image)} | ({} if self.goal is None else {"goal": self._view_at_end.copy()})
-        return {**views, "image": image}
+        goal = {} if self.goal is None else {"goal": self._view_at_end.copy()}
+        return {"state": classes_of(image), **goal, "image": image}
 
     def render(self) -> Any:
         """Draw the room: (height, width, 3) uint8 for `rgb_array`, a window for `human`.

@@ -7,10 +7,21 @@ from eswm_gym.rooms.grid.banks import (
     GridRooms,
     cover_bank,
     cover_banks,
-    transitions_of,
+    rows_of,
     walk_banks,
 )
-from eswm_gym.rooms.grid.layouts import CLASSES, EMPTY, ENCODING, N_CLASSES, SIZE, UNSEEN, WALL, GridConfig, classes_of, generate_grids
+from eswm_gym.rooms.grid.layouts import (
+    CLASSES,
+    EMPTY,
+    ENCODING,
+    N_CLASSES,
+    SIZE,
+    UNSEEN,
+    WALL,
+    GridConfig,
+    classes_of,
+    generate_grids,
+)
 from eswm_gym.rooms.grid.queries import UNDECIDED, GridQueries, draw_queries, move_kinds
 from eswm_gym.rooms.grid.views import (
     AHEAD,
@@ -75,7 +86,7 @@ __all__ = [
     "moved",
     "pose_index",
     "poses",
-    "transitions_of",
+    "rows_of",
     "seen_cells",
     "sight",
     "targets_of",

@@ -23,8 +23,8 @@ from eswm_gym.rooms.grid.views import (
     views_of,
 )
 
-# Two views that share so many floor cells tell how they lie to each other: with seven kinds of floor, cells that are not
-# the same agree on six by chance once in 100,000.
+# Two views that share so many floor cells tell how they lie to each other: with seven kinds of floor, six cells agree by
+# chance once in 100,000.
 OVERLAP = 6
 COVER_BANK_SIZE = 24  # most transitions of a cover bank
 ROW = 2 * N_CELLS + 1  # a transition: the cells of s_s, the action, the cells of s_e
@@ -85,7 +85,7 @@ class GridBanks:
 
     def transitions(self) -> np.ndarray:
         """(B, N, 51) int64 rows: the cells of s_s, the action, the cells of s_e; -1 for padding."""
-        return transitions_of(self.rooms, self.pose, self.action)
+        return rows_of(self.rooms, self.pose, self.action)
 
     def known(self) -> np.ndarray:
         """(B, size * size) bool, the cells whose class the bank shows."""
@@ -94,7 +94,7 @@ class GridBanks:
         return (seen & (self.pose >= 0)[..., None]).any(1)
 
 
-def transitions_of(rooms: GridRooms, pose: np.ndarray, action: np.ndarray) -> np.ndarray:
+def rows_of(rooms: GridRooms, pose: np.ndarray, action: np.ndarray) -> np.ndarray:
     """(B, N, 51) int64 rows of the moves (B, N) from poses; rows of -1 where the pose is -1."""
     room = np.arange(len(rooms))[:, None]
     end = rooms.targets[room, pose, action]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eswm_gym.rooms.grid.banks import OVERLAP, GridBanks, GridRooms, transitions_of
+from eswm_gym.rooms.grid.banks import OVERLAP, GridBanks, GridRooms, rows_of
 from eswm_gym.rooms.grid.views import FORWARD, LEFT, N_ACTIONS
 from eswm_gym.rooms.transitions import ACTION, END, SOURCE, Kind, draw_weighted
 
@@ -75,8 +75,8 @@ def draw_queries(rng: np.random.Generator, banks: GridBanks, n: int, mix: tuple[
         rng: source of randomness.
         banks: B banks.
         n: queries for each bank.
-        mix: shares of unseen, of seen and of all other moves from free poses; the share of a kind that a room lacks goes
-            to the others.
+        mix: shares of unseen, of seen and of all other moves from free poses; the share of what a room lacks goes to
+            the others.
     """
     rooms = banks.rooms
     batch = len(rooms)
@@ -91,7 +91,7 @@ def draw_queries(rng: np.random.Generator, banks: GridBanks, n: int, mix: tuple[
     query = draw_weighted(rng, weight, n)
     move, masked = np.divmod(query, 3)
     pose, action = np.divmod(move, N_ACTIONS)
-    return GridQueries(transitions_of(rooms, pose, action), masked, np.take_along_axis(kind, query, 1))
+    return GridQueries(rows_of(rooms, pose, action), masked, np.take_along_axis(kind, query, 1))
 
 
 def _is_clear_source(rooms: GridRooms) -> np.ndarray:
