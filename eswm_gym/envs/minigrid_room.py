@@ -40,7 +40,6 @@ from eswm_gym.rooms.grid import (
 )
 from eswm_gym.rooms.grid.checks import Pose, as_cell, as_grid, as_integers, as_pose
 
-CONFIG = GridConfig()
 MISSIONS = {"navigate": "go to where the view is the goal", "explore": "see the whole room"}
 
 
@@ -349,7 +348,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
 
     def _draw_grid(self) -> np.ndarray:
         while True:  # in rooms that look the same all over there is no goal
-            grids = generate_grids(self.np_random, 1, CONFIG)
+            grids = generate_grids(self.np_random, 1, GridConfig())
             if GridRooms.of(grids).unique.sum() > 1:
                 return grids[0]
 

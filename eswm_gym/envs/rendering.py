@@ -182,13 +182,11 @@ class Renderer:
     def _beliefs(self, canvas, room: Room, centres: np.ndarray, overlay: Overlay) -> None:
         def draw(move: Move, color, thickness: float, crossed: bool = False) -> None:
             faded = np.array(color) * move.probability + np.array(LIGHT) * (1 - move.probability)
-            start, end = centres[move.start], centres[move.end]
+            color, start, end = tuple(faded.round()), centres[move.start], centres[move.end]
             if move.start == move.end:
-                middle = self._bar(
-                    canvas, start, _direction(room.lattice, move.action), tuple(faded.round()), thickness
-                )
+                middle = self._bar(canvas, start, _direction(room.lattice, move.action), color, thickness)
             else:
-                middle = self._arrow(canvas, start, end, tuple(faded.round()), thickness)
+                middle = self._arrow(canvas, start, end, color, thickness)
             if crossed:
                 self._cross(canvas, middle)
 

@@ -23,8 +23,8 @@ from eswm_gym.rooms.grid.views import (
     views_of,
 )
 
-# Two views that share so many floor cells tell how they lie to each other: with seven kinds of floor, six cells agree by
-# chance once in 100,000.
+# Two views that share so many floor cells tell how they lie to each other: with seven kinds of floor, six cells agree
+# by chance once in 100,000.
 OVERLAP = 6
 COVER_BANK_SIZE = 24  # most transitions of a cover bank
 ROW = 2 * N_CELLS + 1  # a transition: the cells of s_s, the action, the cells of s_e
