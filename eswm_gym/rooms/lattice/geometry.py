@@ -67,6 +67,7 @@ class Lattice:
         one_way = (self.reverse < 0) | (np.arange(self.n_actions) <= self.reverse)  # of an action and its reverse, one
         source, action = np.nonzero(self.on_lattice & one_way)
         pairs = np.stack([source, self.neighbors[source, action]], axis=1)
+        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
         _, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
         return _freeze(pairs[np.sort(first)])
 
