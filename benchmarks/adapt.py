@@ -44,11 +44,11 @@ from eswm_gym.agents.baselines import (
 )
 from eswm_gym.agents.baselines.grid_agents import pose_graph
 from eswm_gym.rooms import N_ACTIONS, Room
-from eswm_gym.rooms.grid import pose_index, poses
+from eswm_gym.rooms.grid import SIZE, pose_index, poses
 
 ENV_ID = "ESWM-RandomWall19-v0"
 FULL = 5
-MINIGRID, SIZE, AFTER = "ESWM-MiniGrid-v0", 9, 2
+MINIGRID, AFTER = "ESWM-MiniGrid-v0", 2
 PAPER = {"eswm": 0.93, "epn": 0.72, "a2c-lstm": 0.56}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents import Agent
-from eswm_gym.envs import MiniGridRoomEnv
+from eswm_gym.rooms import Room
 
 TOGETHER = 200  # episodes that share the passes of the model
 
@@ -59,15 +59,14 @@ class Episode:
         world = self.env.unwrapped
         self.path = [_place(self.info)]
         self.shortest = -1 if world.goal is None else world.shortest_path_length
-        in_grid = isinstance(world, MiniGridRoomEnv)
-        room = world.grid_classes if in_grid else world.room
+        layout = world.layout
         self.straight = self.shortest
-        if not in_grid and world.goal is not None:
-            self.straight = int(room.lattice.distances[world.goal, self.path[0]])
+        if isinstance(layout, Room) and world.goal is not None:
+            self.straight = int(layout.lattice.distances[world.goal, self.path[0]])
         self.done = self.success = False
         if memory_bank is not None:
             self.info["memory_bank"] = memory_bank
-        agent.reset(self.obs, {**self.info, "room": room, "goal_pose": world.goal})  # oracles look at these
+        agent.reset(self.obs, {**self.info, "layout": layout, "goal_pose": world.goal})  # oracles look at these
 
     @property
     def steps(self) -> int:

@@ -22,14 +22,14 @@ from report import Row, parser, print_table, write_json
 
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.rooms import RoomConfig, draw_queries, generate_rooms, hex_lattice, spanning_banks
-from eswm_gym.rooms.grid import GridConfig, GridRooms, free_poses, generate_grids, poses, targets_of, views_of
+from eswm_gym.rooms.grid import SIZE, GridConfig, GridRooms, free_poses, generate_grids, poses, targets_of, views_of
 from eswm_gym.world_model import MASKED, Transformer
 from eswm_gym.world_model.data import ProblemStream
 from eswm_gym.world_model.presets import PRESETS
 
 ROOM_BATCH, QUERIES = 512, 48
 VECTOR_ROOMS, SYNC_ROOMS = 4096, 64
-VIEW_ROOMS, SIZE = 256, 9
+VIEW_ROOMS = 256
 N_STATES, N_ACTIONS, N_MEMORIES = 32, 6, 35
 # What a prototype took on one core of a like machine, and what is wanted.
 BESIDE = """

@@ -72,15 +72,13 @@ def _places(room: Any, plan: Any) -> Iterable[Any]:
     """Locations or cells along a plan."""
     if hasattr(room, "location"):
         return [int(np.flatnonzero(room.room.states == state)[0]) for state in plan.states[1:-1]]
-    from eswm_gym.rooms.grid import AHEAD, FORWARD, LEFT
+    from eswm_gym.rooms.grid import FORWARD, moved
 
-    (x, y, heading), cells = room.pose, []
+    pose, cells = np.array(room.pose), []
     for action in plan.actions:
+        pose = moved(pose, action)
         if action == FORWARD:
-            x, y = (np.array([x, y]) + AHEAD[heading]).tolist()
-            cells.append((x, y))
-        else:
-            heading = (heading + (-1 if action == LEFT else 1)) % len(AHEAD)
+            cells.append(tuple(pose[:2].tolist()))
     return cells
 
 

@@ -55,7 +55,7 @@ class LatticeFrontierAgent(Agent):
 class OracleExplorer(Agent):
     """Knows the walls: walks the round trip that networkx's travelling salesman finds over the free space.
 
-    Of the two directions it takes the one that finds more in the first `steps`. It walks in `info["room"]`, a `Room`.
+    Of the two directions it takes the one that finds more in the first `steps`. It walks in `info["layout"]`, a `Room`.
     The trip is an approximation (Christofides), planned for the whole room rather than for these steps.
 
     Args:
@@ -69,7 +69,7 @@ class OracleExplorer(Agent):
         return OracleExplorer(self.steps)
 
     def reset(self, obs: Observation, info: Info) -> None:
-        room: Room = info["room"]
+        room: Room = info["layout"]
         start = info["location"]
         moves = {
             (here, int(room.targets[here, action])): action

@@ -28,15 +28,15 @@ class ViewGraphAgent(MemoryGraphAgent):
 class GridOracle(Agent):
     """Knows the layout and its pose: walks a shortest path to the goal. The ceiling of navigation.
 
-    Its layout is `info["room"]`, a (size, size) array of classes, its goal `info["goal_pose"]`, at the reset.
+    Its layout is `info["layout"]`, a (size, size) array of classes, its goal `info["goal_pose"]`, at the reset.
     """
 
     def spawn(self, seed: int | None = None) -> GridOracle:
         return type(self)()
 
     def reset(self, obs: Observation, info: Info) -> None:
-        self.graph = pose_graph(info["room"])
-        self.size = len(info["room"])
+        self.graph = pose_graph(info["layout"])
+        self.size = len(info["layout"])
         self.goal = pose_index(self.size, *info["goal_pose"])
 
     def act(self, obs: Observation, info: Info) -> int:
@@ -47,16 +47,16 @@ class GridOracle(Agent):
 class GridOracleExplorer(Agent):
     """Knows the layout: goes each time where it sees most that is new for each move that it takes to get there.
 
-    Its layout is `info["room"]`, a (size, size) array of classes, at the reset.
+    Its layout is `info["layout"]`, a (size, size) array of classes, at the reset.
     """
 
     def spawn(self, seed: int | None = None) -> GridOracleExplorer:
         return type(self)()
 
     def reset(self, obs: Observation, info: Info) -> None:
-        self.graph = pose_graph(info["room"])
-        self.size = len(info["room"])
-        self.sight = GridRooms.of(np.asarray(info["room"], np.int8)[None]).sight[0]
+        self.graph = pose_graph(info["layout"])
+        self.size = len(info["layout"])
+        self.sight = GridRooms.of(np.asarray(info["layout"], np.int8)[None]).sight[0]
         self.seen = self.sight[pose_index(self.size, *info["pose"])].copy()
         self.path: list[int] = []
 

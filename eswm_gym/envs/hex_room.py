@@ -10,16 +10,13 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
+from eswm_gym.envs.base import RoomEnv, as_mask, check_vacant
 from eswm_gym.envs.rendering import Renderer, Scene, draw_text
-from eswm_gym.options import require_choices
-from eswm_gym.rooms import N_ACTIONS, Room, RoomConfig
-
-TASKS = ("navigate", "explore")
-MEMORY_BANKS = ("spanning", "none")
-STEP_PENALTY = -0.01
+from eswm_gym.rooms import Room, RoomConfig
+from eswm_gym.rooms.transitions import pad
 
 
-class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
+class HexRoomEnv(RoomEnv):
     """
     ## Description
     A room on a hexagonal lattice, a new one in each episode (paper: "Building Random Environments"). Every
@@ -97,6 +94,8 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
     * v0: Initial version
     """
 
+    MEMORY_BANKS = ("spanning", "none")
+    LAYOUT_OPTION = "room"
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 4}
 
     def __init__(
@@ -106,11 +105,7 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
         memory_bank: str = "none",
         render_mode: str | None = None,
     ) -> None:
-        require_choices(
-            task=(task, TASKS),
-            memory_bank=(memory_bank, MEMORY_BANKS),
-            render_mode=(render_mode, (None, *self.metadata["render_modes"])),
-        )
+        self._check_arguments(task, memory_bank, render_mode)
         if config.duplicates[1]:
             raise ValueError(f"a room to walk in has no duplicate states, got duplicates={config.duplicates}")
         self.config = config
@@ -120,7 +115,7 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
         self.n_states = max(config.states) + 1
         keys = ("state", "goal") if task == "navigate" else ("state",)
         self.observation_space = spaces.Dict({key: self.state_space() for key in keys})
-        self.action_space = spaces.Discrete(N_ACTIONS)
+        self.action_space = spaces.Discrete(config.lattice.n_actions)
         self.location = 0
         self.goal: int | None = None
         self._room: Room | None = None
@@ -145,19 +140,15 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
         """
         super().reset(seed=seed)
         options = options or {}
-        known = ("room", "start", "goal") if self.task == "navigate" else ("room", "start")
-        if unknown := set(options) - set(known):
-            raise ValueError(f"the task {self.task!r} takes the reset options {known}, got {sorted(unknown)}")
+        self._check_options(options)
         room = self._given_room(options["room"]) if "room" in options else self._draw_room()
         self.location, self.goal = self._draw_ends(room, options.get("start"), options.get("goal"))
         self._room = room
         self._visited = np.arange(room.n_locations) == self.location
         self._measure()
-        info = self._info(blocked=False)
+        info = self._info(self._is_success(), blocked=False)
         if self.memory_bank == "spanning":
-            info["memory_bank"] = np.full((room.n_locations - 1, 3), -1)
-            bank = room.memory_bank(self.np_random)
-            info["memory_bank"][: len(bank)] = bank
+            info["memory_bank"] = pad([room.memory_bank(self.np_random)], room.n_locations - 1)[0]
         if self.render_mode == "human":
             self.render()
         return self._observation(), info
@@ -170,14 +161,13 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
             ResetNeeded: before the first reset.
         """
         if not self.action_space.contains(action):
-            raise ValueError(f"action must be an integer from 0 to {N_ACTIONS - 1}, got {action!r}")
+            last = self.config.lattice.n_actions - 1
+            raise ValueError(f"action must be an integer from 0 to {last}, got {action!r}")
         before, self.location = self.location, int(self.room.targets[self.location, int(action)])
         first_visit = not self._visited[self.location]
         self._visited[self.location] = True
-        info = self._info(blocked=self.location == before)
-        reward = float(first_visit)
-        if self.task == "navigate":
-            reward = 1.0 if info["is_success"] else STEP_PENALTY
+        info = self._info(self._is_success(), blocked=self.location == before)
+        reward = self._reward(info["is_success"], first_visit)
         if self.render_mode == "human":
             self.render()
         return self._observation(), reward, info["is_success"], False, info
@@ -217,6 +207,20 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
             raise ResetNeeded("call reset() first: there is no room yet")
         return self._room
 
+    layout = room  # its name in all worlds
+
+    @property
+    def place(self) -> int:
+        """The agent's location."""
+        return self.location
+
+    @property
+    def bank_space(self) -> spaces.Box:
+        """The space of the memory banks that `reset` hands out: (L - 1, 3) int64, rows of -1 at the end included."""
+        lattice = self.config.lattice
+        last = np.array([self.n_states - 1, lattice.n_actions - 1, self.n_states - 1])
+        return spaces.Box(-1, np.tile(last, (lattice.n_locations - 1, 1)), dtype=np.int64)
+
     @property
     def shortest_path_length(self) -> int | None:
         """Steps from here to the goal, -1 if it is cut off; None without a goal."""
@@ -233,9 +237,7 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
             ValueError: naming a location that holds the agent or the goal, is a wall or is off the lattice.
         """
         room, locations = self.room, list(locations)
-        for name, taken in (("agent", self.location), ("goal", self.goal)):
-            if taken in locations:
-                raise ValueError(f"a wall cannot be put on location {taken}: the {name} is there")
+        check_vacant("location", locations, self.location, self.goal)
         room.add_walls(locations)
         self._measure()
 
@@ -268,8 +270,7 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
             ValueError: if the state is of another task, its room does not fit this environment, or its locations
                 do not fit the room; nothing changes then.
         """
-        if (state["goal"] is None) != (self.task == "explore"):
-            raise ValueError(f"the task is {self.task!r}, but the state's goal is {state['goal']!r}")
+        self._check_task(state)
         room = self._given_room(Room.from_dict(state["room"]))
         location = room.require_free(state["location"])
         goal = None if state["goal"] is None else room.require_free(state["goal"], "goal")
@@ -327,28 +328,8 @@ class HexRoomEnv(gym.Env[dict[str, Any], np.int64]):
         shown = {"state": self.location} | ({} if self.goal is None else {"goal": self.goal})
         return {key: self.observe(int(self.room.states[location])) for key, location in shown.items()}
 
-    def _info(self, blocked: bool) -> dict[str, Any]:
-        info = {
-            "action_mask": self.action_masks().astype(np.int8),
-            "location": self.location,
-            "is_success": self._is_success(),
-            "blocked": blocked,
-        }
-        if self.goal is not None:
-            info["shortest_path_length"] = self.shortest_path_length
-        return info
-
-
-def as_mask(indices: Any, n: int, name: str) -> np.ndarray:
-    """(n,) bool, True at these indices.
-
-    Raises:
-        ValueError: naming `name`, if they are no integers from 0 to n - 1.
-    """
-    array = np.asarray(indices)
-    if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= n)):
-        raise ValueError(f"{name} must be integers from 0 to {n - 1}, got {indices!r}")
-    return np.isin(np.arange(n), array)
+    def _info(self, is_success: bool, blocked: bool) -> dict[str, Any]:
+        return {**super()._info(is_success, blocked), "location": self.location}
 
 
 def _starts(room: Room) -> np.ndarray:

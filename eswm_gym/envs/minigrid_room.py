@@ -11,48 +11,39 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from minigrid.core.actions import Actions
-from minigrid.core.constants import COLOR_TO_IDX, OBJECT_TO_IDX
+from minigrid.core.constants import OBJECT_TO_IDX
 from minigrid.core.grid import Grid
 from minigrid.core.mission import MissionSpace
 from minigrid.core.world_object import Floor, Wall
 from minigrid.minigrid_env import MiniGridEnv
 from minigrid.utils.rendering import fill_coords, point_in_triangle, rotate_fn
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import shortest_path
 
-from eswm_gym.envs.hex_room import STEP_PENALTY, TASKS, as_mask
-from eswm_gym.options import require_choices
+from eswm_gym.envs.base import RoomEnv, as_mask, check_vacant
 from eswm_gym.rooms.grid import (
     CLASSES,
+    COVER_BANK_SIZE,
     EMPTY,
-    ENCODING,
     N_ACTIONS,
+    N_CELLS,
     N_CLASSES,
-    N_HEADINGS,
-    UNSEEN,
+    SIZE,
     VIEW,
     WALL,
     GridConfig,
     GridRooms,
+    classes_of,
     cover_bank,
+    distances_to,
     generate_grids,
     pose_index,
     poses,
 )
-from eswm_gym.rooms.grid.layouts import is_connected
+from eswm_gym.rooms.grid.checks import Pose, as_cell, as_grid, as_integers, as_pose
 
-Pose = tuple[int, int, int]
-
-MEMORY_BANKS = ("cover", "none")
-CONFIG = GridConfig()
-SIZE = CONFIG.size
 MISSIONS = {"navigate": "go to where the view is the goal", "explore": "see the whole room"}
-# The class of each (object, colour) of MiniGrid's encoding.
-CLASS_OF = np.zeros((len(OBJECT_TO_IDX), len(COLOR_TO_IDX)), np.uint8)
-CLASS_OF[ENCODING[:, 0], ENCODING[:, 1]] = range(N_CLASSES)
 
 
-class MiniGridRoomEnv(MiniGridEnv):
+class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
     """
     ## Description
     A room of MiniGrid, a new one in each episode (paper: "MiniGrid environments"): 9 x 9 cells with walls all
@@ -143,6 +134,9 @@ class MiniGridRoomEnv(MiniGridEnv):
     * v0: Initial version
     """
 
+    MEMORY_BANKS = ("cover", "none")
+    LAYOUT_OPTION = "grid"
+
     def __init__(
         self,
         task: str = "navigate",
@@ -151,12 +145,9 @@ class MiniGridRoomEnv(MiniGridEnv):
         max_steps: int | None = None,
         **kwargs: Any,
     ) -> None:
-        require_choices(
-            task=(task, TASKS),
-            memory_bank=(memory_bank, MEMORY_BANKS),
-            render_mode=(render_mode, (None, *self.metadata["render_modes"])),
-        )
-        super().__init__(
+        self._check_arguments(task, memory_bank, render_mode)
+        MiniGridEnv.__init__(
+            self,
             MissionSpace(lambda: MISSIONS[task]),
             grid_size=SIZE,
             max_steps=sys.maxsize if max_steps is None else max_steps,
@@ -174,8 +165,7 @@ class MiniGridRoomEnv(MiniGridEnv):
         self.action_space = spaces.Discrete(N_ACTIONS)
         self.goal: Pose | None = None
 
-    # MiniGridEnv leaves the type of its observations open.
-    def reset(  # type: ignore[override]
+    def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start an episode; see the class for `options`.
@@ -184,24 +174,21 @@ class MiniGridRoomEnv(MiniGridEnv):
             ValueError: if an option is unknown, the grid is no room of this kind, start or goal is no free pose,
                 they are the same, or the view at the goal is not unique.
         """
-        gym.Env.reset(self, seed=seed)
+        gym.Env.reset(self, seed=seed)  # MiniGrid's own does no more than is done here
         options = options or {}
-        known = ("grid", "start", "goal") if self.task == "navigate" else ("grid", "start")
-        if unknown := set(options) - set(known):
-            raise ValueError(f"the task {self.task!r} takes the reset options {known}, got {sorted(unknown)}")
-        grid = _as_grid(options["grid"], connected=True) if "grid" in options else self._draw_grid()
-        start, self.goal = self._draw_ends(grid, options.get("start"), options.get("goal"))
-        self._next = grid, start
-        obs, _ = super().reset()
+        self._check_options(options)
+        grid = as_grid(options["grid"], connected=True) if "grid" in options else self._draw_grid()
+        start, goal = self._draw_ends(grid, options.get("start"), options.get("goal"))
+        self._enter(grid, start, goal, step_count=0)
         self._seen = self._sight[self._index()].copy()
-        info = self._info(blocked=False)
+        if self.render_mode == "human":
+            self.render()
+        info = self._info(self._is_success(), blocked=False)
         if self.memory_bank == "cover":
             info["memory_bank"] = cover_bank(grid, self.np_random)
-        return obs, info
+        return self.gen_obs(), info
 
-    def step(  # type: ignore[override]
-        self, action: int | np.integer
-    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: int | np.integer) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Take one step.
 
         Raises:
@@ -212,19 +199,16 @@ class MiniGridRoomEnv(MiniGridEnv):
         if not (self.action_space.contains(action) or isinstance(action, Actions)):
             raise ValueError(f"action must be an integer from 0 to {N_ACTIONS - 1}, got {action!r}")
         obs, _, _, truncated, _ = super().step(action)
-        shown = self._sight[self._index()]
-        reward = float((shown & ~self._seen).sum())
-        self._seen |= shown
-        info = self._info(blocked=self.pose == before)
-        if self.task == "navigate":
-            reward = 1.0 if info["is_success"] else STEP_PENALTY
-        return obs, reward, info["is_success"], truncated, info
+        new = self._sight[self._index()] & ~self._seen
+        self._seen |= new
+        info = self._info(self._is_success(), blocked=self.pose == before)
+        return obs, self._reward(info["is_success"], new.sum()), info["is_success"], truncated, info
 
     def gen_obs(self) -> dict[str, Any]:
-        """Return the observation; MiniGrid's `reset` and `step` call it."""
+        """Return the observation; MiniGrid's `step` calls it."""
         image = super().gen_obs()["image"]
-        views = {"state": _classes(image)} | ({} if self.goal is None else {"goal": self._view_at_end.copy()})
-        return {**views, "image": image}
+        goal = {} if self.goal is None else {"goal": self._view_at_end.copy()}
+        return {"state": classes_of(image), **goal, "image": image}
 
     def render(self) -> Any:
         """Draw the room: (height, width, 3) uint8 for `rgb_array`, a window for `human`.
@@ -269,7 +253,15 @@ class MiniGridRoomEnv(MiniGridEnv):
             ResetNeeded: before the first reset.
         """
         self._require_reset()
-        return _classes(self.grid.encode()).T.astype(np.int8, order="C")
+        return classes_of(self.grid.encode()).T.astype(np.int8, order="C")
+
+    place, layout = pose, grid_classes  # their names in all worlds
+
+    @property
+    def bank_space(self) -> spaces.Box:
+        """The space of the memory banks that `reset` hands out: (24, 51) int64, rows of -1 at the end included."""
+        view = [N_CLASSES - 1] * N_CELLS
+        return spaces.Box(-1, np.tile([*view, N_ACTIONS - 1, *view], (COVER_BANK_SIZE, 1)), dtype=np.int64)
 
     @property
     def shortest_path_length(self) -> int | None:
@@ -287,16 +279,9 @@ class MiniGridRoomEnv(MiniGridEnv):
         Raises:
             ValueError: naming a cell that holds the agent or the goal, is a wall or does not lie inside.
         """
-        grid, cells = self.grid_classes, [_as_cell(cell) for cell in cells]
-        for name, taken in (("agent", self.pose), ("goal", self.goal)):
-            if taken is not None and taken[:2] in cells:
-                raise ValueError(f"a wall cannot be put on cell {taken[:2]}: the {name} is there")
-        for x, y in cells:
-            if grid[y, x] == WALL:
-                raise ValueError(f"cell {(x, y)} is a wall already")
-        for x, y in cells:
-            self.grid.set(x, y, Wall())
-        self._measure()
+        cells = [as_cell(cell, SIZE) for cell in cells]
+        check_vacant("cell", cells, self.pose[:2], self.goal and self.goal[:2])
+        self._set_cells(cells, to_wall=True)
 
     def remove_walls(self, cells: Iterable[tuple[int, int]]) -> None:
         """Turn walls at cells (x, y) into plain floor while the episode runs.
@@ -304,13 +289,7 @@ class MiniGridRoomEnv(MiniGridEnv):
         Raises:
             ValueError: naming a cell that is not a wall or does not lie inside.
         """
-        grid, cells = self.grid_classes, [_as_cell(cell) for cell in cells]
-        for x, y in cells:
-            if grid[y, x] != WALL:
-                raise ValueError(f"cell {(x, y)} is not a wall")
-        for x, y in cells:
-            self.grid.set(x, y, None)
-        self._measure()
+        self._set_cells([as_cell(cell, SIZE) for cell in cells], to_wall=False)
 
     def get_state(self) -> dict[str, Any]:
         """Return all that later steps and resets depend on, random numbers too, as a dict ready for JSON."""
@@ -330,18 +309,17 @@ class MiniGridRoomEnv(MiniGridEnv):
             ValueError: if the state is of another task, its grid is no room of this kind, or the rest does not fit the
                 grid; nothing changes then.
         """
-        if (state["goal"] is None) != (self.task == "explore"):
-            raise ValueError(f"the task is {self.task!r}, but the state's goal is {state['goal']!r}")
-        grid = _as_grid(state["grid"])
-        pose = _as_pose(grid, state["pose"], "pose")
-        goal = None if state["goal"] is None else _as_pose(grid, state["goal"], "goal")
+        self._check_task(state)
+        grid = as_grid(state["grid"])
+        pose = as_pose(grid, state["pose"], "pose")
+        goal = None if state["goal"] is None else as_pose(grid, state["goal"], "goal")
         seen = as_mask(state["seen"], SIZE * SIZE, "seen")
-        (steps,) = _as_integers([state["step_count"]], 1, "step_count")
+        (steps,) = as_integers([state["step_count"]], 1, "step_count")
         if steps < 0:
             raise ValueError(f"step_count must not be negative, got {steps}")
         self.np_random.bit_generator.state = state["rng"]
-        self._next, self.goal, self._seen, self.step_count = (grid, pose), goal, seen, steps
-        self._gen_grid(SIZE, SIZE)
+        self._enter(grid, pose, goal, steps)
+        self._seen = seen
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "window": None, "clock": None}  # a window can be neither copied nor pickled
@@ -350,18 +328,27 @@ class MiniGridRoomEnv(MiniGridEnv):
         if self.agent_pos is None:
             raise ResetNeeded("call reset() first: there is no room yet")
 
-    def _gen_grid(self, width: int, height: int) -> None:
-        """Fill MiniGrid's grid; `reset` and `set_state` say with what."""
-        classes, (x, y, self.agent_dir) = self._next
-        self.agent_pos = x, y
-        self.grid = Grid(width, height)
+    def _enter(self, classes: np.ndarray, pose: Pose, goal: Pose | None, step_count: int) -> None:
+        """Put the agent into a room of these classes."""
+        self.grid = Grid(SIZE, SIZE)
         for y, x in np.argwhere(classes != EMPTY).tolist():
             self.grid.set(x, y, Wall() if classes[y, x] == WALL else Floor(CLASSES[classes[y, x]]))
+        self.agent_pos, self.agent_dir = pose[:2], pose[2]
+        self.goal, self.step_count = goal, step_count
+        self._measure()
+
+    def _set_cells(self, cells: list[tuple[int, int]], to_wall: bool) -> None:
+        grid = self.grid_classes
+        for x, y in cells:
+            if (grid[y, x] == WALL) == to_wall:
+                raise ValueError(f"cell {(x, y)} is a wall already" if to_wall else f"cell {(x, y)} is not a wall")
+        for x, y in cells:
+            self.grid.set(x, y, Wall() if to_wall else None)
         self._measure()
 
     def _draw_grid(self) -> np.ndarray:
         while True:  # in rooms that look the same all over there is no goal
-            grids = generate_grids(self.np_random, 1, CONFIG)
+            grids = generate_grids(self.np_random, 1, GridConfig())
             if GridRooms.of(grids).unique.sum() > 1:
                 return grids[0]
 
@@ -370,11 +357,11 @@ class MiniGridRoomEnv(MiniGridEnv):
         room = GridRooms.of(grid[None])
         starts, goals = room.free[0], room.unique[0]
         if goal is not None:
-            goal = _as_pose(grid, goal, "goal")
+            goal = as_pose(grid, goal, "goal")
             if not goals[pose_index(SIZE, *goal)]:
                 raise ValueError(f"goal {goal} must have a view that no other pose has")
             starts[pose_index(SIZE, *goal)] = False
-        start = self._draw_pose(starts) if start is None else _as_pose(grid, start, "start")
+        start = self._draw_pose(starts) if start is None else as_pose(grid, start, "start")
         if self.task == "explore":
             return start, None
         if start == goal:
@@ -394,12 +381,8 @@ class MiniGridRoomEnv(MiniGridEnv):
         Once for each change of the room: observations and infos of the steps between read it off.
         """
         room = GridRooms.of(self.grid_classes[None])
-        targets = room.targets[0]
-        begin = np.arange(len(targets), dtype=np.int32).repeat(N_ACTIONS)  # scipy before 1.15 takes no int64
-        came_from = csr_array((np.ones(targets.size), (targets.ravel().astype(np.int32), begin)))
         end = pose_index(SIZE, *(self.pose if self.goal is None else self.goal))
-        distances = shortest_path(came_from, unweighted=True, indices=end)
-        self._distances = np.where(np.isfinite(distances), distances, -1).astype(np.int64)
+        self._distances = distances_to(room.targets[0], end)
         self._sight = room.sight[0]
         self._seeable = self._sight[(self._distances >= 0) & room.free[0]].any(0)
         self._view_at_end = room.views[0, end].reshape(VIEW, VIEW).astype(np.uint8)
@@ -407,65 +390,11 @@ class MiniGridRoomEnv(MiniGridEnv):
     def _index(self) -> int:
         return pose_index(SIZE, *self.pose)
 
-    def _info(self, blocked: bool) -> dict[str, Any]:
-        to_see = self._seeable & ~self._seen
-        info = {
-            "action_mask": self.action_masks().astype(np.int8),
-            "pose": np.array(self.pose, np.int64),
-            "is_success": not to_see.any() if self.goal is None else self.pose == self.goal,
-            "blocked": blocked,
-        }
+    def _is_success(self) -> bool:
+        return self.pose == self.goal if self.goal is not None else not (self._seeable & ~self._seen).any()
+
+    def _info(self, is_success: bool, blocked: bool) -> dict[str, Any]:
+        info = {**super()._info(is_success, blocked), "pose": np.array(self.pose, np.int64)}
         if self.goal is None:
-            info["coverage"] = float(1 - to_see.sum() / self._seeable.sum())
-        else:
-            info["shortest_path_length"] = self.shortest_path_length
+            info["coverage"] = float(1 - (self._seeable & ~self._seen).sum() / self._seeable.sum())
         return info
-
-
-def _classes(encoded: np.ndarray) -> np.ndarray:
-    """The classes of what MiniGrid encoded, (..., 3)."""
-    return CLASS_OF[encoded[..., 0], encoded[..., 1]]
-
-
-def _as_grid(grid: Any, connected: bool = False) -> np.ndarray:
-    grid = np.asarray(grid)
-    if grid.shape != (SIZE, SIZE) or grid.dtype.kind not in "iu":
-        raise ValueError(f"grid must be {(SIZE, SIZE)} integers, got {grid.shape} of {grid.dtype}")
-    if grid.min() <= UNSEEN or grid.max() >= N_CLASSES:
-        raise ValueError(f"grid must hold classes from 1 to {N_CLASSES - 1}, got {grid.min()} to {grid.max()}")
-    inside = grid[1:-1, 1:-1]
-    if (grid == WALL).sum() - (inside == WALL).sum() != grid.size - inside.size:
-        raise ValueError(f"grid must have walls (class {WALL}) all around")
-    if (inside == WALL).all():
-        raise ValueError("grid must have a free cell")
-    grid = grid.astype(np.int8, order="C")
-    if connected and not is_connected(grid[None] != WALL)[0]:
-        raise ValueError("grid must have free cells that hang together")
-    return grid
-
-
-def _as_pose(grid: np.ndarray, pose: Any, name: str) -> Pose:
-    x, y, heading = _as_integers(pose, 3, name)
-    if not (_is_inside(x, y) and 0 <= heading < N_HEADINGS):
-        raise ValueError(f"{name} must be (x, y, heading) inside the walls with a heading from 0 to 3, got {pose!r}")
-    if grid[y, x] == WALL:
-        raise ValueError(f"{name} {(x, y, heading)} is in a wall")
-    return x, y, heading
-
-
-def _as_cell(cell: Any) -> tuple[int, int]:
-    x, y = _as_integers(cell, 2, "cell")
-    if not _is_inside(x, y):
-        raise ValueError(f"cell must lie inside the walls around, got {cell!r}")
-    return x, y
-
-
-def _as_integers(value: Any, n: int, name: str) -> list[int]:
-    array = np.asarray(value)
-    if array.shape != (n,) or array.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be {n} integers, got {value!r}")
-    return array.tolist()
-
-
-def _is_inside(x: int, y: int) -> bool:
-    return 0 < x < SIZE - 1 and 0 < y < SIZE - 1

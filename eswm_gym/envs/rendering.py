@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
-from eswm_gym.rooms import Room
-from eswm_gym.rooms.lattice.geometry import DISPLACEMENTS
+from eswm_gym.rooms import HexLattice, Room
+from eswm_gym.rooms.lattice.geometry import axial_to_xy
 
 # Okabe and Ito's palette, which colour-blind people can tell apart; shape and brightness differ as well.
 BLUE, ORANGE, VERMILLION = (0, 114, 178), (230, 159, 0), (213, 94, 0)
@@ -180,13 +180,23 @@ class Renderer:
         return pygame.transform.smoothscale(canvas, even)
 
     def _beliefs(self, canvas, room: Room, centres: np.ndarray, overlay: Overlay) -> None:
+        def draw(move: Move, color, thickness: float, crossed: bool = False) -> None:
+            faded = np.array(color) * move.probability + np.array(LIGHT) * (1 - move.probability)
+            color, start, end = tuple(faded.round()), centres[move.start], centres[move.end]
+            if move.start == move.end:
+                middle = self._bar(canvas, start, _direction(room.lattice, move.action), color, thickness)
+            else:
+                middle = self._arrow(canvas, start, end, color, thickness)
+            if crossed:
+                self._cross(canvas, middle)
+
         for move in sorted(overlay.imagined, key=lambda move: move.probability):
             true = room.targets[move.start, move.action] == move.end
-            self._move(canvas, centres, move, GREEN if true else PURPLE, 0.04)
+            draw(move, GREEN if true else PURPLE, 0.04)
         for move in overlay.remembered:
-            self._move(canvas, centres, move, BLACK, 0.065)
+            draw(move, BLACK, 0.065)
         for move in overlay.forgotten:
-            self._move(canvas, centres, move, VERMILLION, 0.05, crossed=True)
+            draw(move, VERMILLION, 0.05, crossed=True)
         font = self.pygame.font.Font(None, round(PIXELS * SMOOTH * 0.5))
         for x, y in {tuple(place) for place in self._marks(room, centres, overlay)}:
             self.pygame.draw.circle(canvas, WHITE, (x, y), PIXELS * SMOOTH * 0.16)
@@ -199,36 +209,34 @@ class Renderer:
             if ahead >= 0 and ahead not in overlay.known:
                 yield centres[ahead] - [0, PIXELS * SMOOTH * 0.34]
             else:
-                yield (centres[location] + _direction(action) * PIXELS * SMOOTH * 0.42).round(6)
+                yield (centres[location] + _direction(room.lattice, action) * PIXELS * SMOOTH * 0.42).round(6)
 
-    def _move(self, canvas, centres, move: Move, color, thickness: float, crossed: bool = False) -> None:
-        """An arrow from location to location, or a bar where the move is blocked."""
+    def _arrow(self, canvas, start: np.ndarray, end: np.ndarray, color, thickness: float) -> np.ndarray:
+        """An arrow between two centres; returns its middle."""
         unit = PIXELS * SMOOTH
-        color = tuple(np.add(np.array(color) * move.probability, np.array(LIGHT) * (1 - move.probability)).round())
-        start = centres[move.start]
-        if move.start == move.end:
-            ahead = _direction(move.action)
-            side = np.array([-ahead[1], ahead[0]])
-            middle = start + ahead * unit * 0.43
-            self._stroke(canvas, middle - side * unit * 0.22, middle + side * unit * 0.22, color, thickness * 1.2)
-        else:
-            gap = centres[move.end] - start
-            length = np.linalg.norm(gap)
-            ahead = gap / length
-            side = np.array([-ahead[1], ahead[0]]) * unit  # those of the opposite direction run on the other side
-            tail, tip = start + ahead * unit * 0.3 + side * 0.09, centres[move.end] - ahead * unit * 0.3 + side * 0.09
-            middle = (tail + tip) / 2
-            neck = tip - ahead * unit * 0.14
-            self._stroke(canvas, tail, neck, color, thickness)
-            self.pygame.draw.polygon(canvas, color, [tip, neck + side * 0.08, neck - side * 0.08])
-        if crossed:
-            for way in ([1, 1], [1, -1]):
-                arm = np.array(way) * unit * 0.1
-                self._stroke(canvas, middle - arm, middle + arm, VERMILLION, 0.05)
+        ahead = (end - start) / np.linalg.norm(end - start)
+        side = _side(ahead) * unit  # arrows of the opposite direction run on the other side
+        tail, tip = start + ahead * unit * 0.3 + side * 0.09, end - ahead * unit * 0.3 + side * 0.09
+        neck = tip - ahead * unit * 0.14
+        self._stroke(canvas, tail, neck, color, thickness)
+        self.pygame.draw.polygon(canvas, color, [tip, neck + side * 0.08, neck - side * 0.08])
+        return (tail + tip) / 2
+
+    def _bar(self, canvas, start: np.ndarray, ahead: np.ndarray, color, thickness: float) -> np.ndarray:
+        """A bar where a move from a centre is blocked; returns its middle."""
+        unit = PIXELS * SMOOTH
+        middle, side = start + ahead * unit * 0.43, _side(ahead) * unit * 0.22
+        self._stroke(canvas, middle - side, middle + side, color, thickness * 1.2)
+        return middle
+
+    def _cross(self, canvas, middle: np.ndarray) -> None:
+        for way in ([1, 1], [1, -1]):
+            arm = np.array(way) * PIXELS * SMOOTH * 0.1
+            self._stroke(canvas, middle - arm, middle + arm, VERMILLION, 0.05)
 
     def _stroke(self, canvas, start, end, color, thickness: float) -> None:
         ahead = (end - start) / max(np.linalg.norm(end - start), 1e-9)
-        side = np.array([-ahead[1], ahead[0]]) * PIXELS * SMOOTH * thickness / 2
+        side = _side(ahead) * PIXELS * SMOOTH * thickness / 2
         self.pygame.draw.polygon(canvas, color, [start + side, end + side, end - side, start - side])
 
     def _line(self, canvas, points: np.ndarray) -> None:
@@ -269,12 +277,11 @@ class Renderer:
             apart = np.array([[-0.48, -0.09], [0.48, -0.09]]) * PIXELS * SMOOTH
             across = np.array([[-0.15, 0.0], [0.15, 0.0]]) * PIXELS * SMOOTH
             big = self.pygame.font.Font(None, round(PIXELS * SMOOTH * 0.5))
-            ahead = Move(0, 0, 1)
             items += [
-                ("memory", lambda on, c: self._move(on, c + apart, ahead, BLACK, 0.065)),
-                ("imagined", lambda on, c: self._move(on, c + apart, ahead, GREEN, 0.04)),
-                ("wrongly", lambda on, c: self._move(on, c + apart, ahead, PURPLE, 0.04)),
-                ("forgotten", lambda on, c: self._move(on, c + apart, ahead, VERMILLION, 0.05, crossed=True)),
+                ("memory", lambda on, c: self._arrow(on, *(c + apart), BLACK, 0.065)),
+                ("imagined", lambda on, c: self._arrow(on, *(c + apart), GREEN, 0.04)),
+                ("wrongly", lambda on, c: self._arrow(on, *(c + apart), PURPLE, 0.04)),
+                ("forgotten", lambda on, c: self._cross(on, self._arrow(on, *(c + apart), VERMILLION, 0.05))),
                 ("unknown", lambda on, c: self._text(on, big, "?", c, VERMILLION)),
                 ("plan", lambda on, c: self._line(on, c + across)),
             ]
@@ -300,7 +307,11 @@ class Renderer:
             x += small * 2.05 + label.get_width()
 
 
-def _direction(action: int) -> np.ndarray:
+def _direction(lattice: HexLattice, action: int) -> np.ndarray:
     """The step (x, y) of an action, one unit long; y grows to the south."""
-    q, r = DISPLACEMENTS[action]
-    return np.array([q + r / 2, r * np.sqrt(3) / 2])
+    return axial_to_xy(lattice.displacements[action])
+
+
+def _side(ahead: np.ndarray) -> np.ndarray:
+    """A direction (x, y) turned by 90 degrees."""
+    return np.array([-ahead[1], ahead[0]])

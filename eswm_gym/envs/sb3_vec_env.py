@@ -36,7 +36,7 @@ class SB3VecEnv(VecEnv):
         self._actions: np.ndarray | None = None
 
     def reset(self) -> VecEnvObs:
-        """Start an episode in every room, with what `seed` and `set_options` said.
+        """Start an episode in every room, with the seed and the options that `seed` and `set_options` were given.
 
         Raises:
             ValueError: if the options of the rooms differ.
@@ -44,8 +44,7 @@ class SB3VecEnv(VecEnv):
         options = self._options[0]
         if any(other != options for other in self._options):
             raise ValueError(f"the reset options must be the same in all rooms, got {self._options}")
-        seeds: Any = None if self._seeds[0] is None else list(self._seeds)
-        observations, infos = self.venv.reset(seed=seeds, options=options or None)
+        observations, infos = self.venv.reset(seed=self._seeds[0], options=options or None)
         self._reset_seeds()
         self._reset_options()
         self.reset_infos = _rows(infos, self.num_envs)

@@ -17,7 +17,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from eswm_gym.rooms.grid import (
-    AHEAD,
     FORWARD,
     HERE,
     IN_FRONT,
@@ -29,6 +28,7 @@ from eswm_gym.rooms.grid import (
     RIGHT,
     UNSEEN,
     WALL,
+    moved,
     view_positions,
 )
 
@@ -76,11 +76,11 @@ class Geometry:
 
 
 def _move(pose: tuple[int, int, int], motion: int) -> tuple[int, int, int]:
-    x, y, heading = pose
-    step = {FORWARD: 1, BACK: -1}.get(motion, 0)
-    turn = {LEFT: -1, RIGHT: 1}.get(motion, 0)
-    ahead = AHEAD[heading]
-    return x + step * int(ahead[0]), y + step * int(ahead[1]), (heading + turn) % N_HEADINGS
+    if motion == STAY:
+        return pose
+    action, steps = (FORWARD, -1) if motion == BACK else (motion, 1)
+    x, y, heading = moved(np.array(pose), action, steps).tolist()
+    return x, y, heading
 
 
 @lru_cache

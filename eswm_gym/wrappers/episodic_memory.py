@@ -33,7 +33,7 @@ class EpisodicMemory(gym.Wrapper, gym.utils.RecordConstructorArgs):
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1, got {capacity}")
         self.capacity = capacity
-        memory = spaces.Box(-1, max(room.n_states, 6) - 1, (capacity, 3), np.int16)
+        memory = spaces.Box(-1, max(room.n_states, room.config.lattice.n_actions) - 1, (capacity, 3), np.int16)
         self.observation_space = spaces.Dict({**env.observation_space.spaces, "memory": memory})  # type: ignore[attr-defined]
 
     def reset(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:

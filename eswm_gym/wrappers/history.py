@@ -37,7 +37,7 @@ class History(gym.Wrapper, gym.utils.RecordConstructorArgs):
         if window < 1:
             raise ValueError(f"window must be at least 1, got {window}")
         self.window = window
-        history = spaces.Box(-1, max(room.n_states, 6) - 1, (window, 4), np.int16)
+        history = spaces.Box(-1, max(room.n_states, room.config.lattice.n_actions) - 1, (window, 4), np.int16)
         self.observation_space = spaces.Dict({**env.observation_space.spaces, "history": history})  # type: ignore[attr-defined]
 
     def reset(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from gymnasium import spaces
-
-from eswm_gym.envs import HexRoomEnv
-from eswm_gym.rooms import N_ACTIONS, grid
 
 
 class MemoryBankObservation(gym.Wrapper, gym.utils.RecordConstructorArgs):
@@ -27,17 +23,10 @@ class MemoryBankObservation(gym.Wrapper, gym.utils.RecordConstructorArgs):
     def __init__(self, env: gym.Env) -> None:
         gym.utils.RecordConstructorArgs.__init__(self)
         super().__init__(env)
-        room = env.unwrapped
+        room: Any = env.unwrapped
         if getattr(room, "memory_bank", "none") == "none":
             raise ValueError('MemoryBankObservation needs a room with memory_bank="spanning" or "cover"')
-        if isinstance(room, HexRoomEnv):
-            high = np.array([room.n_states - 1, N_ACTIONS - 1, room.n_states - 1])
-            n = room.config.n_locations - 1
-        else:
-            view = [grid.N_CLASSES - 1] * grid.N_CELLS
-            high, n = np.array([*view, grid.N_ACTIONS - 1, *view]), grid.COVER_BANK_SIZE
-        bank = spaces.Box(-1, np.tile(high, (n, 1)), dtype=np.int64)
-        self.observation_space = spaces.Dict({**env.observation_space.spaces, "memory_bank": bank})  # type: ignore[attr-defined]
+        self.observation_space = spaces.Dict({**env.observation_space.spaces, "memory_bank": room.bank_space})  # type: ignore[attr-defined]
 
     def reset(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         obs, info = self.env.reset(**kwargs)

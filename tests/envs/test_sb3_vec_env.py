@@ -34,14 +34,23 @@ def test_importing_the_package_does_not_import_it():
 
 
 @pytest.mark.parametrize("env_id", [ENV_ID, "ESWM-OpenArenaExplore-v0"])
-def test_equal_to_stable_baselines3s_own(env_id):
-    theirs, ours = make_vec_env(env_id, 4), make(4, env_id)
+def test_equal_to_stable_baselines3s_own(same_room, env_id):
+    """In the same rooms, which single environments take over from ours."""
+    ours, indices = make(4, env_id), iter(range(4))
+
+    def follow(env):
+        i = next(indices)
+        return same_room(env, ours.venv, i, bank=lambda: ours.reset_infos[i]["memory_bank"])
+
+    theirs = make_vec_env(env_id, 4, wrapper_class=follow)
     assert theirs.observation_space == ours.observation_space and theirs.action_space == ours.action_space
-    theirs.seed(5), ours.seed(5)
-    check_equal(theirs.reset(), ours.reset())
+    ours.seed(5)
+    started = ours.reset()
+    check_equal(theirs.reset(), started)
     ended = 0
     for actions in np.random.default_rng(0).integers(6, size=(60, 4)):
-        results = theirs.step(actions), ours.step(actions)
+        stepped = ours.step(actions)
+        results = theirs.step(actions), stepped
         check_equal(results[0][0], results[1][0])
         for one, other in zip(results[0][1:3], results[1][1:3], strict=True):
             assert one.dtype == other.dtype
@@ -55,6 +64,15 @@ def test_equal_to_stable_baselines3s_own(env_id):
     assert ended >= 12
     np.testing.assert_array_equal(theirs.env_method("action_masks"), ours.env_method("action_masks"))
     assert theirs.get_attr("room", [1, 3]) == ours.get_attr("room", [1, 3])
+
+
+def test_seed():
+    first, second, other = make(4), make(4), make(4)
+    for env, seed in ((first, 5), (second, 5), (other, 6)):
+        env.seed(seed)
+    observations = first.reset()
+    check_equal(observations, second.reset())
+    assert (observations["state"] != other.reset()["state"]).any()
 
 
 def test_any_vector_environment():

@@ -1,28 +1,66 @@
-"""The vector environment returns what a SyncVectorEnv of single environments returns, and fits Gymnasium's wrappers."""
+"""The vector environment returns what a SyncVectorEnv of single environments in the same rooms returns."""
 
 import copy
 import pickle
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import vector as wrappers
 
 from eswm_gym.envs import HexRoomEnv, HexRoomVectorEnv, RandomWallVectorEnv
+from eswm_gym.envs.hex_episodes import draw_episodes
 from eswm_gym.rooms import Room, RoomConfig
 
 HEX = [env_id for env_id in gym.registry if env_id.startswith("ESWM-") and "MiniGrid" not in env_id]
 every_mode = pytest.mark.parametrize("mode", AutoresetMode, ids=lambda mode: mode.value)
 
 
-def both(env_id, n, mode=AutoresetMode.NEXT_STEP, **kwargs):
-    return (
-        gym.make_vec(env_id, n, "sync", vector_kwargs={"autoreset_mode": mode}, **kwargs),
-        gym.make_vec(env_id, n, "vector_entry_point", autoreset_mode=mode, **kwargs),
-    )
+def make(env_id, n, mode=AutoresetMode.NEXT_STEP, **kwargs):
+    return gym.make_vec(env_id, n, "vector_entry_point", autoreset_mode=mode, **kwargs)
+
+
+class Pair:
+    """A vector environment, and a SyncVectorEnv of single environments that follow it into the same rooms."""
+
+    def __init__(self, same_room, ours, make_single, n=None):
+        self.ours, self.banks = ours, None
+        singles = [
+            partial(lambda i: same_room(make_single(), ours, i, bank=lambda: self.banks[i]), i)
+            for i in range(n or ours.num_envs)
+        ]
+        self.sync = SyncVectorEnv(singles, autoreset_mode=ours.metadata["autoreset_mode"])
+
+    @classmethod
+    def of(cls, same_room, env_id, n, mode=AutoresetMode.NEXT_STEP, **kwargs):
+        return cls(same_room, make(env_id, n, mode, **kwargs), partial(gym.make, env_id, **kwargs))
+
+    def check_reset(self, seed=None, options=None):
+        ours = self.ours.reset(seed=seed, options=options)
+        self.banks = ours[1].get("memory_bank")
+        mask = {key: value for key, value in (options or {}).items() if key == "reset_mask"}
+        for one, other in zip(self.sync.reset(options=mask), ours, strict=True):
+            check_equal(one, other, "reset")
+
+    def check_steps(self, n_steps, seed=0):
+        """Step both, resetting what ended where they do not do so by themselves; return how many episodes ended."""
+        rng = np.random.default_rng(seed)
+        ended = 0
+        for step in range(n_steps):
+            actions = rng.integers(6, size=self.sync.num_envs)
+            ours = self.ours.step(actions)
+            self.banks = ours[4].get("memory_bank")
+            sync = self.sync.step(actions)
+            for part, (one, other) in enumerate(zip(sync, ours, strict=True)):
+                check_equal(one, other, f"step {step}, part {part}")
+            done = sync[2] | sync[3]
+            ended += done.sum()
+            if self.ours.metadata["autoreset_mode"] == AutoresetMode.DISABLED and done.any():
+                self.check_reset(options={"reset_mask": done})
+        return ended
 
 
 def check_equal(sync, ours, path=""):
@@ -38,54 +76,21 @@ def check_equal(sync, ours, path=""):
         assert data_equivalence(np.asarray(sync), np.asarray(ours)), path
 
 
-def check_step_by_step(sync, ours, n_steps, seed=0):
-    """Step both, resetting what ended where they do not do so by themselves; return how many episodes ended."""
-    rng = np.random.default_rng(seed)
-    ended = 0
-    for step in range(n_steps):
-        actions = rng.integers(6, size=sync.num_envs)
-        results = sync.step(actions), ours.step(actions)
-        for part, (one, other) in enumerate(zip(*results, strict=True)):
-            check_equal(one, other, f"step {step}, part {part}")
-        done = results[0][2] | results[0][3]
-        ended += done.sum()
-        if ours.metadata["autoreset_mode"] == AutoresetMode.DISABLED and done.any():
-            check_reset(sync, ours, options={"reset_mask": done})
-    return ended
-
-
-def check_reset(sync, ours, options=None, **kwargs):
-    for one, other in zip(
-        sync.reset(options=copy.copy(options), **kwargs), ours.reset(options=copy.copy(options), **kwargs), strict=True
-    ):
-        check_equal(one, other, "reset")
-
-
-def random_states(envs):
-    """What the next numbers depend on."""
-    states = [generator.bit_generator.state for generator in envs.np_random]
-    return [(state["state"], state["has_uint32"] and state["uinteger"]) for state in states]
-
-
 @every_mode
 @pytest.mark.parametrize("env_id", HEX)
-def test_equal_to_sync_vector_env(env_id, mode):
-    sync, ours = both(env_id, 5, mode)
-    assert isinstance(sync, SyncVectorEnv) and isinstance(ours, HexRoomVectorEnv)
+def test_equal_to_single_environments(same_room, env_id, mode):
+    pair = Pair.of(same_room, env_id, 5, mode)
+    sync, ours = pair.sync, pair.ours
+    assert isinstance(ours, HexRoomVectorEnv)
     assert sync.observation_space == ours.observation_space and sync.action_space == ours.action_space
     assert sync.single_observation_space == ours.single_observation_space
     assert sync.metadata == ours.metadata
-    check_reset(sync, ours, seed=3)
-    assert check_step_by_step(sync, ours, 100) >= 15
+    pair.check_reset(seed=3)
+    assert pair.check_steps(100) >= 15
     check_equal(sync.call("action_masks"), ours.call("action_masks"))
     assert sync.get_attr("room") == ours.get_attr("room")
-    check_reset(sync, ours)  # goes on with the same random numbers
-    check_step_by_step(sync, ours, 20)
-    assert random_states(sync) == random_states(ours)
-    assert sync.np_random_seed == ours.np_random_seed == (3, 4, 5, 6, 7)
-    check_step_by_step(sync, ours, 40)  # goes on although the generators were handed out
-    check_reset(sync, ours, seed=[None, 5, None, 2**40, None])
-    check_step_by_step(sync, ours, 40)
+    pair.check_reset()
+    pair.check_steps(40)
 
 
 @pytest.mark.parametrize(
@@ -96,64 +101,107 @@ def test_equal_to_sync_vector_env(env_id, mode):
         {"radius": 4, "task": "explore", "max_episode_steps": 7},
     ],
 )
-def test_other_rooms_are_equal_too(kwargs):
-    sync, ours = both("ESWM-RandomWall-v0", 16, **kwargs)
-    check_reset(sync, ours, seed=0)
-    check_step_by_step(sync, ours, 60)
-    assert random_states(sync) == random_states(ours)
+def test_other_rooms_are_equal_too(same_room, kwargs):
+    pair = Pair.of(same_room, "ESWM-RandomWall-v0", 16, **kwargs)
+    pair.check_reset(seed=0)
+    pair.check_steps(60)
 
 
 @pytest.mark.parametrize("task", ["navigate", "explore"])
-def test_any_family_of_rooms(task):
+def test_any_family_of_rooms(same_room, task):
     """Hidden regions, more states than locations; no time limit."""
 
     def make():
         return HexRoomEnv(RoomConfig(radius=2, states=tuple(range(5, 30)), hidden=0.6), task, "spanning")
 
-    mode = AutoresetMode.SAME_STEP
-    sync, ours = SyncVectorEnv([make] * 6, autoreset_mode=mode), HexRoomVectorEnv(make(), 6, autoreset_mode=mode)
-    check_reset(sync, ours, seed=1)
-    check_step_by_step(sync, ours, 200)
-    assert sync.get_attr("room") == ours.get_attr("room")  # with what they hide
+    pair = Pair(same_room, HexRoomVectorEnv(make(), 6, autoreset_mode=AutoresetMode.SAME_STEP), make)
+    pair.check_reset(seed=1)
+    pair.check_steps(200)
+    assert pair.sync.get_attr("room") == pair.ours.get_attr("room")  # with what they hide
+    assert any(not room.observed.all() for room in pair.ours.get_attr("room"))
 
 
 @pytest.mark.parametrize("task", ["", "Explore"])
-def test_reset_options(task):
-    env_id = f"ESWM-RandomWall19{task}-v0"
-    sync, ours = both(env_id, 4)
-    options = {"room": Room(2, range(18, -1, -1), [8, 9, 10]), "start": 4}
-    check_reset(sync, ours, seed=0, options=options)
-    check_step_by_step(sync, ours, 40)
+def test_reset_options(same_room, task):
+    pair = Pair.of(same_room, f"ESWM-RandomWall19{task}-v0", 4)
+    room = Room(2, range(18, -1, -1), [8, 9, 10])
+    pair.check_reset(seed=0, options={"room": room, "start": 4})
+    assert pair.ours.get_attr("room") == (room,) * 4 and pair.ours.get_attr("location") == (4,) * 4
+    pair.check_steps(40)
     mask = np.array([True, False, True, False])
-    check_reset(sync, ours, options={"reset_mask": mask, "start": 9} if not task else {"reset_mask": mask})
-    check_step_by_step(sync, ours, 40)
-    assert random_states(sync) == random_states(ours)
+    before = pair.ours.get_attr("room")
+    pair.check_reset(options={"reset_mask": mask})
+    now = pair.ours.get_attr("room")
+    assert [one == other for one, other in zip(before, now, strict=True)] == [False, True, False, True]
+    pair.check_steps(40)
+
+
+def test_many_rooms_of_one_object(same_room):
+    """More rooms than are drawn at a time."""
+    ours = RandomWallVectorEnv(1200, max_episode_steps=30, memory_bank="spanning")
+    pair = Pair(same_room, ours, partial(gym.make, "ESWM-RandomWall-v0"), n=3)
+    obs, infos = ours.reset(seed=10)
+    assert len(np.unique(obs["state"])) == 37 and (infos["memory_bank"][:, 20:, 1] >= 0).any(1).all()
+    pair.banks = infos["memory_bank"]
+    pair.sync.reset()
+    rng = np.random.default_rng(0)
+    for _ in range(70):
+        actions = rng.integers(6, size=1200)
+        obs, *_, infos = ours.step(actions)
+        pair.banks = infos.get("memory_bank")
+        check_equal(pair.sync.step(actions[:3])[0], {key: column[:3] for key, column in obs.items()})
+    rooms = [room.states.tobytes() for room in ours.get_attr("room")]
+    assert len(set(rooms)) == 1200
+
+
+@pytest.mark.parametrize("env_id", HEX)
+def test_same_seed_same_episodes(env_id):
+    def play(seed):
+        env, results = make(env_id, 70, AutoresetMode.SAME_STEP), []
+        results.append(env.reset(seed=seed))
+        for actions in np.random.default_rng(1).integers(6, size=(35, 70)):
+            results.append(env.step(actions))
+        return [*results, env.reset(), env.np_random_seed]
+
+    first = play(4)
+    assert first[-1] == 4 and data_equivalence(first, play(4)) and not data_equivalence(first[:-1], play(5)[:-1])
+
+
+def test_reset_with_a_seed_forgets_what_was_drawn_ahead():
+    env, fresh = make("ESWM-RandomWall-v0", 3), make("ESWM-RandomWall-v0", 3)
+    env.reset(seed=0)
+    assert data_equivalence(env.reset(seed=8), fresh.reset(seed=8))
+    assert not data_equivalence(env.reset(), fresh.reset(seed=8))
+
+
+def test_starts_and_goals_are_drawn_uniformly():
+    """All 42 pairs of different locations of an open room of seven; all 6 starts beside a wall in its centre."""
+    n = 8400
+    arena = HexRoomEnv(RoomConfig.open_arena(1), memory_bank="spanning")
+    episodes = draw_episodes(np.random.default_rng(0), arena, n)
+    pairs = np.bincount(episodes.start * 7 + episodes.goal, minlength=49).reshape(7, 7)
+    assert (np.diag(pairs) == 0).all()
+    assert (abs(pairs[~np.eye(7, dtype=bool)] - n / 42) < 5 * (n / 42) ** 0.5).all()
+    assert (abs(np.bincount(episodes.states.ravel(), minlength=64) - n * 7 / 64) < 5 * (n * 7 / 64) ** 0.5).all()
+    distances = episodes.distances[np.arange(n), episodes.start]
+    assert distances.min() == 1 and distances.max() == 2 and (episodes.bank >= 0).all()
+    walled = HexRoomEnv(RoomConfig.random_wall(1, wall_length=(1, 1), no_wall=0.0, hidden=0.0), task="explore")
+    episodes = draw_episodes(np.random.default_rng(0), walled, n)
+    assert not episodes.walls[np.arange(n), episodes.start].any() and episodes.bank.shape == (n, 0, 3)
+    centre = episodes.start[episodes.walls[:, 3]]
+    assert (abs(np.bincount(centre, minlength=7)[[0, 1, 2, 4, 5, 6]] - len(centre) / 6) < 5 * 15).all()
 
 
 def test_mask_is_left_in_the_options():
-    _, ours = both("ESWM-RandomWall19-v0", 2)
+    ours = make("ESWM-RandomWall19-v0", 2)
     ours.reset(seed=0)
     options = {"reset_mask": np.array([True, False])}
     ours.reset(options=options)
     assert list(options) == ["reset_mask"]
 
 
-def test_many_rooms_of_one_object():
-    """So many that episodes are drawn ahead unevenly; the same seeds give the same results."""
-    env = RandomWallVectorEnv(1200, max_episode_steps=30, memory_bank="spanning")
-    sync = gym.make_vec("ESWM-RandomWall-v0", 3, "sync")
-    env.reset(seed=10)
-    sync.reset(seed=10)
-    rng = np.random.default_rng(0)
-    for _ in range(150):
-        actions = rng.integers(6, size=1200)
-        results = env.step(actions)
-        check_equal(sync.step(actions[:3])[0], {key: column[:3] for key, column in results[0].items()})
-    assert random_states(env)[:3] == random_states(sync)
-
-
 def test_arrays_are_fresh():
-    _, env = both("ESWM-RandomWall19-v0", 50, AutoresetMode.SAME_STEP)
+    env = make("ESWM-RandomWall19-v0", 50, AutoresetMode.SAME_STEP)
     kept = [env.reset(seed=0)]
     for _ in range(40):
         kept.append(env.step(env.action_space.sample()))
@@ -169,7 +217,7 @@ def test_arrays_are_fresh():
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_copies_go_on_alike(again):
-    _, env = both("ESWM-RandomWall19-v0", 4)
+    env = make("ESWM-RandomWall19-v0", 4)
     env.reset(seed=0)
     twin = again(env)
     for actions in np.random.default_rng(0).integers(6, size=(40, 4)):
@@ -190,11 +238,13 @@ def test_wrappers():
 
 
 @every_mode
-def test_infos_as_lists(mode):
-    sync, ours = (wrappers.DictInfoToList(env) for env in both("ESWM-RandomWall19-v0", 3, mode, max_episode_steps=1))
-    assert data_equivalence(sync.reset(seed=0), ours.reset(seed=0))
-    actions = sync.action_space.sample()
-    assert data_equivalence(sync.step(actions)[4], ours.step(actions)[4])
+def test_infos_as_lists(same_room, mode):
+    pair = Pair.of(same_room, "ESWM-RandomWall19-v0", 3, mode, max_episode_steps=1)
+    pair.check_reset(seed=0)
+    actions = pair.ours.action_space.sample()
+    ours = wrappers.DictInfoToList(pair.ours).step(actions)[4]
+    pair.banks = [info.get("memory_bank") for info in ours]
+    assert data_equivalence(wrappers.DictInfoToList(pair.sync).step(actions)[4], ours)
 
 
 def test_time_limit():
@@ -207,112 +257,27 @@ def test_time_limit():
     assert not any(forever.step([0])[3].any() for _ in range(50))
 
 
-@pytest.mark.parametrize(
-    ("actions", "message"),
-    [
-        ([0, 1], "must be 3 integers, got int64 of shape \\(2,\\)"),
-        ([[0], [1], [2]], "shape \\(3, 1\\)"),
-        ([0.0, 1.0, 2.0], "got float64"),
-        ([0, 6, 1], "from 0 to 5, got 6 in room 1"),
-        ([-1, 0, 1], "got -1 in room 0"),
-    ],
-)
-def test_wrong_actions(actions, message):
-    _, env = both("ESWM-RandomWall19-v0", 3)
-    env.reset(seed=0)
-    with pytest.raises(ValueError, match=message):
-        env.step(np.array(actions))
-
-
-@pytest.mark.parametrize("dtype", [bool, np.uint8, np.uint64, np.int32])
-def test_actions_of_other_types(dtype):
-    one, two = (both("ESWM-RandomWall19-v0", 3)[1] for _ in range(2))
-    for env in (one, two):
-        env.reset(seed=0)
-    actions = np.array([0, 1, 1])
-    assert np.array_equal(one.step(actions.astype(dtype))[0]["state"], two.step(actions)[0]["state"])
-
-
-def test_nothing_before_reset():
-    _, env = both("ESWM-RandomWall19-v0", 3, render_mode="ansi")
-    calls = (
-        lambda: env.step([0, 0, 0]),
-        env.render,
-        lambda: env.np_random,
-        lambda: env.get_attr("room"),
-        lambda: env.reset(options={"reset_mask": np.array([True, True, False])}),
-    )
-    for call in calls:
-        with pytest.raises(ResetNeeded):
-            call()
-
-
-def test_disabled_resetting_wants_a_reset():
-    _, env = both("ESWM-RandomWall19-v0", 3, AutoresetMode.DISABLED, max_episode_steps=1)
-    env.reset(seed=0)
-    env.step([0, 0, 0])
-    env.reset(options={"reset_mask": np.array([True, False, False])})
-    with pytest.raises(ResetNeeded, match=r"rooms \[1, 2\] have ended"):
-        env.step([0, 0, 0])
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"seed": [1, 2]}, "3 rooms, got 2"),
-        ({"options": {"reset_mask": [True, False, True]}}, "reset_mask must be a \\(3,\\) bool array"),
-        ({"options": {"reset_mask": np.zeros(3, bool)}}, "at least one True"),
-        ({"options": {"begin": 1}}, "got \\['begin'\\]"),
-        ({"options": {"start": 19}}, "got 19"),
-    ],
-)
-def test_wrong_resets(kwargs, message):
-    _, env = both("ESWM-RandomWall19-v0", 3)
-    env.reset(seed=0)
-    before = env.get_attr("room")
-    with pytest.raises(ValueError, match=message):
-        env.reset(**kwargs)
-    assert env.get_attr("room") == before
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"num_envs": 0}, "num_envs .* got 0"),
-        ({"max_episode_steps": 0}, "max_episode_steps .* got 0"),
-        ({"render_mode": "human"}, "'human' shows one room"),
-        ({"autoreset_mode": "sometimes"}, "'sometimes' is not a valid AutoresetMode"),
-        ({"task": "sleep"}, "got 'sleep'"),
-    ],
-)
-def test_wrong_arguments(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        RandomWallVectorEnv(**kwargs)
-
-
 @pytest.mark.parametrize("env_id", ["ESWM-RandomWall19-v0", "ESWM-RandomWall19Explore-v0"])
-def test_render(env_id):
-    sync, ours = both(env_id, 3, render_mode="ansi")
-    for env in (sync, ours):
-        env.reset(seed=0)
-        for _ in range(5):
-            env.step([0, 1, 2])
-    assert sync.render() == ours.render()
+def test_render(same_room, env_id):
+    pair = Pair.of(same_room, env_id, 3, render_mode="ansi")
+    pair.check_reset(seed=0)
+    pair.check_steps(5)
+    assert pair.sync.render() == pair.ours.render()
     pytest.importorskip("pygame")
-    _, ours = both(env_id, 2, render_mode="rgb_array")
+    ours = make(env_id, 2, render_mode="rgb_array")
     ours.reset(seed=0)
     first, second = ours.render()
     assert first.shape == second.shape and first.dtype == np.uint8 and (first != second).any()
     ours.close()
 
 
-def test_attributes():
-    sync, ours = both("ESWM-RandomWall19-v0", 3)
-    for env in (sync, ours):
-        env.reset(seed=0)
-        env.step([0, 1, 2])
-    for name in ("location", "goal", "shortest_path_length", "task", "n_states", "config"):
-        assert sync.get_attr(name) == ours.get_attr(name)
+def test_attributes(same_room):
+    pair = Pair.of(same_room, "ESWM-RandomWall19-v0", 3)
+    pair.check_reset(seed=0)
+    pair.check_steps(1)
+    ours = pair.ours
+    for name in ("location", "place", "layout", "goal", "shortest_path_length", "task", "n_states", "config"):
+        assert pair.sync.get_attr(name) == ours.get_attr(name)
     for name in ("add_walls", "nothing"):
         with pytest.raises(AttributeError, match=name):
             ours.call(name)

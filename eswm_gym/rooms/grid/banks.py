@@ -1,6 +1,6 @@
 """Memory banks of MiniGrid's rooms (paper: "Generating Memory Banks").
 
-Either transitions here and there that together show the room, with views that overlap, or those of a walk.
+A bank holds either transitions from all over the room, whose views overlap and together show it, or those of a walk.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from eswm_gym.rooms.grid.views import (
     views_of,
 )
 
-# Two views tell how they lie to each other if they share so many floor cells: with seven kinds of floor, others
-# agree on six by chance once in 100,000.
+# Two views that share so many floor cells tell how they lie to each other: with seven kinds of floor, six cells agree
+# by chance once in 100,000.
 OVERLAP = 6
 COVER_BANK_SIZE = 24  # most transitions of a cover bank
 ROW = 2 * N_CELLS + 1  # a transition: the cells of s_s, the action, the cells of s_e
@@ -32,7 +32,7 @@ ROW = 2 * N_CELLS + 1  # a transition: the cells of s_s, the action, the cells o
 
 @dataclass(frozen=True, eq=False)
 class GridRooms:
-    """B layouts and all that follows from them; P poses each.
+    """B layouts with P poses each, and what follows from them.
 
     Attributes:
         grids: (B, size, size) int8 classes.
@@ -75,8 +75,8 @@ class GridBanks:
 
     Attributes:
         rooms: the rooms.
-        pose: (B, N) int, where each transition starts; -1 fills up.
-        action: (B, N) int; -1 fills up.
+        pose: (B, N) int, where each transition starts, -1 for padding.
+        action: (B, N) int, -1 for padding.
     """
 
     rooms: GridRooms
@@ -84,7 +84,7 @@ class GridBanks:
     action: np.ndarray
 
     def transitions(self) -> np.ndarray:
-        """(B, N, 51) int64 rows: the cells of s_s, the action, the cells of s_e; rows of -1 fill up."""
+        """(B, N, 51) int64 rows: the cells of s_s, the action, the cells of s_e; -1 for padding."""
         return rows_of(self.rooms, self.pose, self.action)
 
     def known(self) -> np.ndarray:
@@ -109,7 +109,7 @@ def cover_banks(rng: np.random.Generator, rooms: GridRooms, share: np.ndarray | 
     Args:
         rng: source of randomness.
         rooms: B rooms.
-        share: (B,) or one, of the visible cells to show; the rest is the unobserved region.
+        share: (B,) or one number, the share of the visible cells that a bank shows; the rest is the unobserved region.
     """
     batch, n_poses = rooms.free.shape
     visible = rooms.visible
@@ -119,7 +119,7 @@ def cover_banks(rng: np.random.Generator, rooms: GridRooms, share: np.ndarray | 
     shows = (rooms.sight[:, :, None] | rooms.sight[room[:, None, None], rooms.targets]).reshape(
         batch, -1, visible.shape[1]
     )
-    may = (rooms.free[..., None] & (rooms.targets != np.arange(n_poses)[:, None])).reshape(batch, -1)
+    allowed = (rooms.free[..., None] & (rooms.targets != np.arange(n_poses)[:, None])).reshape(batch, -1)
     floor = rooms.floor
     as_number = shows.astype(np.float32)
     seen = np.zeros_like(visible)
@@ -127,16 +127,16 @@ def cover_banks(rng: np.random.Generator, rooms: GridRooms, share: np.ndarray | 
     for i in range(COVER_BANK_SIZE):
         new = np.matmul(as_number, (~seen)[..., None].astype(np.float32))[..., 0]
         shared = np.matmul(as_number, (seen & floor)[..., None].astype(np.float32))[..., 0]
-        if i == 0:  # begin where there is much to see
+        if i == 0:  # begin with a transition that shows much of the floor
             shared = np.matmul(as_number, floor[..., None].astype(np.float32))[..., 0] - OVERLAP
-        fits = may & (new > 0) & (shared >= OVERLAP)
-        going = fits.any(1) & (seen.sum(1) < wanted)
-        if not going.any():
+        fits = allowed & (new > 0) & (shared >= OVERLAP)
+        goes_on = fits.any(1) & (seen.sum(1) < wanted)
+        if not goes_on.any():
             break
-        # As likely as it shows much that is new: one key for each, the greatest wins.
+        # Draw one with a probability in proportion to the new cells that it shows: the greatest key wins.
         best = np.where(fits, rng.random(new.shape) ** (1 / np.maximum(new, 1)), -1).argmax(1)
-        chosen[going, i] = best[going]
-        seen[going] |= shows[room, best][going]
+        chosen[goes_on, i] = best[goes_on]
+        seen[goes_on] |= shows[room, best][goes_on]
     pose, action = np.divmod(chosen, N_ACTIONS)
     return GridBanks(rooms, np.where(chosen < 0, -1, pose), np.where(chosen < 0, -1, action))
 
@@ -147,13 +147,14 @@ def cover_bank(grid: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def walk_banks(rng: np.random.Generator, rooms: GridRooms, steps: np.ndarray, onward: float = 0.75) -> GridBanks:
-    """Walk through the rooms from a random pose and remember each different move once.
+    """Walk through the rooms from a random pose; the bank holds each different move once.
 
     Args:
         rng: source of randomness.
         rooms: B rooms.
         steps: (B,) int, how many moves each walk has.
-        onward: probability of a step ahead where nothing is in the way; else the agent turns, mostly as before.
+        onward: probability of a step ahead where nothing is in the way; else the agent turns, mostly the same way as
+            before.
     """
     batch = len(rooms)
     room = np.arange(batch)
@@ -164,7 +165,7 @@ def walk_banks(rng: np.random.Generator, rooms: GridRooms, steps: np.ndarray, on
     for i in range(longest):
         turn = np.where(rng.random(batch) < 0.2, LEFT + RIGHT - turn, turn)
         blocked = rooms.targets[room, pose, FORWARD] == pose
-        # A bump now and then: agents try walls, and rooms change.
+        # A bump now and then, since agents try whether a wall is still there.
         ahead = rng.random(batch) < np.where(blocked, 0.03, onward)
         action = np.where(ahead, FORWARD, turn)
         move = pose * N_ACTIONS + action

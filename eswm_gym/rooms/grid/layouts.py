@@ -13,7 +13,8 @@ N_CLASSES = len(CLASSES)
 # Each class in MiniGrid's encoding (object, colour, state); floors of a colour are its `Floor` objects.
 ENCODING = np.array([(0, 0, 0), (2, 5, 0), (1, 0, 0)] + [(3, colour, 0) for colour in range(6)], np.uint8)
 
-MAX_DRAWS = 1000  # of a room whose walls cut it in two
+SIZE = 9  # cells along a side of a room, the walls around it included
+MAX_DRAWS = 1000  # times that a room is drawn again because its walls cut it in two
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class GridConfig:
         wall_length: least and greatest length of each; they may cross.
     """
 
-    size: int = 9
+    size: int = SIZE
     walls: tuple[int, int] = (2, 4)
     wall_length: tuple[int, int] = (2, 4)
 
@@ -66,7 +67,7 @@ def generate_grids(rng: np.random.Generator, n: int, config: GridConfig) -> np.n
 
 
 def is_connected(free: np.ndarray) -> np.ndarray:
-    """(n,) bool: whether the free cells of (n, height, width) bool hang together; they do where there are none."""
+    """(n,) bool: whether every free cell of (n, height, width) bool can be reached from every other one."""
     first = free.reshape(len(free), free[:1].size).argmax(1) if len(free) else np.empty(0, int)
     reached = np.zeros(free.shape, bool)
     reached.reshape(len(free), free[:1].size)[np.arange(len(free)), first] = True
@@ -78,6 +79,11 @@ def is_connected(free: np.ndarray) -> np.ndarray:
         if (grown == reached).all():
             return (reached == free).all((1, 2))
         reached = grown
+
+
+def classes_of(encoded: np.ndarray) -> np.ndarray:
+    """(...) uint8, the classes of cells (..., 3) in MiniGrid's encoding; UNSEEN for all other objects."""
+    return (encoded[..., None, :2] == ENCODING[:, :2]).all(-1).argmax(-1).astype(np.uint8)
 
 
 def _draw(rng: np.random.Generator, n: int, config: GridConfig) -> np.ndarray:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from eswm_gym.rooms.grid.banks import OVERLAP, GridBanks, GridRooms, rows_of
-from eswm_gym.rooms.grid.views import FORWARD, N_ACTIONS
-from eswm_gym.rooms.lattice.queries import Kind, draw_weighted
+from eswm_gym.rooms.grid.views import FORWARD, LEFT, N_ACTIONS
+from eswm_gym.rooms.transitions import ACTION, END, SOURCE, Kind, draw_weighted
 
-SOURCE, ACTION, END = 0, 1, 2
-UNDECIDED = -1  # kind of queries that are neither determined nor without any hint
-HIDDEN = 3  # so many unknown floor cells in the masked view make a query unsolvable
-MIX = (0.6, 0.15, 0.25)  # shares of determined unseen, seen, and of all others
+UNDECIDED = -1  # kind of the queries that the bank does not determine, but of which it tells something
+UNKNOWN_FLOOR = 3  # so many unknown floor cells in the masked view make a query unsolvable
+MIX = (0.6, 0.15, 0.25)  # shares of unseen queries, of seen ones and of all others
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +21,7 @@ class GridQueries:
 
     Attributes:
         transitions: (B, Q, 51) int64, the whole true transitions.
-        masked: (B, Q) int, which component is hidden: 0 source, 1 action, 2 end.
+        masked: (B, Q) int, the masked component: SOURCE, ACTION or END.
         kind: (B, Q) int of Kind, or UNDECIDED. The right answer to an unsolvable query is "I don't know".
     """
 
@@ -39,29 +38,27 @@ def move_kinds(banks: GridBanks) -> np.ndarray:
     - each given view can be placed: it shares six floor cells with what the bank shows, and no other pose of the
       room has the same view;
     - a masked view shows nothing but cells that the bank or the given view shows;
-    - nothing else completes the query: as to the source of a step ahead, where the agent may have been blocked or
-      not, and as to an action that another one would have the same effect as.
+    - nothing else completes the query: a masked action has an effect that no other action has, and where the source of
+      a step ahead is masked, it is clear whether the agent was blocked.
 
-    A masked view with three floor cells or more that neither shows is UNSOLVABLE.
+    A masked view is UNSOLVABLE if it has three floor cells or more that neither the bank nor the given view shows.
     """
     rooms, known = banks.rooms, banks.known()
     room = np.arange(len(rooms))[:, None, None]
     end = rooms.targets
     floor = rooms.floor[:, None]
     placed = rooms.unique & ((rooms.sight & (known[:, None] & floor)).sum(2) >= OVERLAP)
-    # How many cells of the masked view neither the bank nor the given view shows, and how many of them are floor.
-    unknown = rooms.sight & ~known[:, None]
-    hidden = [unknown[:, :, None] & ~rooms.sight[room, end], unknown[room, end] & ~rooms.sight[:, :, None]]
-    hides = [cells.any(3) for cells in hidden]
-    hides_floor = [(cells & floor[:, None]).sum(3) >= HIDDEN for cells in hidden]
-    clear = _is_clear_source(rooms)
-    solved = np.stack(
-        [placed[room, end] & ~hides[0] & clear, _is_clear_action(rooms), placed[:, :, None] & ~hides[1]], 3
-    )
+    # The cells of the masked view, at the source or at the end, that neither the bank nor the given view shows.
+    not_in_bank = rooms.sight & ~known[:, None]
+    unknown = [not_in_bank[:, :, None] & ~rooms.sight[room, end], not_in_bank[room, end] & ~rooms.sight[:, :, None]]
+    all_known = [~cells.any(3) for cells in unknown]
+    too_little = [(cells & floor[:, None]).sum(3) >= UNKNOWN_FLOOR for cells in unknown]
+    source = placed[room, end] & all_known[0] & _is_clear_source(rooms)
+    solved = np.stack([source, _is_clear_action(rooms), placed[:, :, None] & all_known[1]], 3)
     solved[..., ACTION] &= placed[:, :, None] & placed[room, end]
     kind = np.full(solved.shape, UNDECIDED, np.int8)
-    kind[..., SOURCE][hides_floor[0]] = Kind.UNSOLVABLE
-    kind[..., END][hides_floor[1]] = Kind.UNSOLVABLE
+    kind[..., SOURCE][too_little[0]] = Kind.UNSOLVABLE
+    kind[..., END][too_little[1]] = Kind.UNSOLVABLE
     kind[solved] = Kind.UNSEEN
     held = np.zeros((*solved.shape[:3], 1), bool)
     b, n = np.nonzero(banks.pose >= 0)
@@ -78,7 +75,8 @@ def draw_queries(rng: np.random.Generator, banks: GridBanks, n: int, mix: tuple[
         rng: source of randomness.
         banks: B banks.
         n: queries for each bank.
-        mix: shares of unseen, seen and all other moves from free poses; what a room lacks leaves its share to others.
+        mix: shares of unseen, of seen and of all other moves from free poses; the share of what a room lacks goes to
+            the others.
     """
     rooms = banks.rooms
     batch = len(rooms)
@@ -97,21 +95,22 @@ def draw_queries(rng: np.random.Generator, banks: GridBanks, n: int, mix: tuple[
 
 
 def _is_clear_source(rooms: GridRooms) -> np.ndarray:
-    """(B, P, 3) bool, moves whose start follows from the end: not if a step ahead may have been a step into a wall."""
+    """(B, P, 3) bool, moves whose source follows from the end: not where a step ahead may have been a bump, or a bump
+    a step."""
     room, pose = np.arange(len(rooms))[:, None], np.arange(rooms.free.shape[1])
     clear = np.ones(rooms.targets.shape, bool)
     end = rooms.targets[..., FORWARD]
     blocked_there = rooms.targets[room, end, FORWARD] == end
-    # A step came from behind; it could have been a bump if a wall is ahead. A bump could have been a step if
-    # the cell behind is free.
-    turned = rooms.targets[room, rooms.targets[..., 0], 0]  # the pose that looks back
+    # A step may have been a bump if there is a wall ahead of its end; a bump may have been a step if the cell behind it
+    # is free.
+    turned = rooms.targets[room, rooms.targets[..., LEFT], LEFT]  # the pose that looks back
     free_behind = rooms.targets[room, turned, FORWARD] != turned
     clear[..., FORWARD] = np.where(end == pose, ~free_behind, ~blocked_there)
     return clear
 
 
 def _is_clear_action(rooms: GridRooms) -> np.ndarray:
-    """(B, P, 3) bool, moves whose effect on the view no other move from there has."""
+    """(B, P, 3) bool, moves after which the view differs from that after every other move from the same pose."""
     room = np.arange(len(rooms))[:, None, None]
     ends = rooms.views[room, rooms.targets]
     same = (ends[:, :, :, None] == ends[:, :, None]).all(-1)

@@ -6,6 +6,7 @@ A pose is a cell and a heading. Views are exactly those of MiniGrid's `gen_obs`,
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from eswm_gym.rooms.grid.layouts import EMPTY, UNSEEN, WALL
 LEFT, RIGHT, FORWARD = 0, 1, 2  # MiniGrid's numbers
 N_ACTIONS = 3
 N_HEADINGS = 4
-AHEAD = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])  # (x, y) of MiniGrid's headings: right, down, left, up
+AHEAD = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])  # the step (x, y) of each heading: right, down, left, up
+TURN = np.array([-1, 1, 0])  # what each action adds to the heading
 VIEW = 5  # cells along a side of a view
 N_CELLS = VIEW * VIEW
 HERE = (VIEW // 2) * VIEW + VIEW - 1  # the agent's own cell in a flat view, which never shows its colour
@@ -30,9 +32,24 @@ def poses(size: int) -> np.ndarray:
     return np.stack([x + 1, y + 1, heading], 1)
 
 
-def pose_index(size: int, x: int, y: int, heading: int) -> int:
-    """The row of a pose in `poses`."""
+def pose_index(size: int, x: Any, y: Any, heading: Any) -> Any:
+    """The row of a pose in `poses`; integers, or arrays of them."""
     return ((y - 1) * (size - 2) + x - 1) * N_HEADINGS + heading
+
+
+def moved(pose: np.ndarray, action: int, steps: int = 1) -> np.ndarray:
+    """(..., 3) int, the poses to which an action leads from poses (..., 3) if no wall is in the way.
+
+    Args:
+        pose: (x, y, heading).
+        action: turns by 90 degrees, or walks.
+        steps: cells to walk; -1 walks backwards.
+    """
+    pose = np.array(pose)
+    if action == FORWARD:
+        pose[..., :2] += steps * AHEAD[pose[..., 2]]
+    pose[..., 2] = (pose[..., 2] + TURN[action]) % N_HEADINGS
+    return pose
 
 
 def view_positions(where: np.ndarray) -> np.ndarray:
@@ -50,20 +67,20 @@ def seen_cells(size: int) -> np.ndarray:
     return np.where(inside, y * size + x, -1)
 
 
-def views_of(grids: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
+def views_of(grids: np.ndarray, pose: np.ndarray | None = None) -> np.ndarray:
     """Look at layouts.
 
     Args:
         grids: (B, size, size) int8 classes.
-        at: (B, K) int poses; None: all of them.
+        pose: (B, K) int, rows of `poses`; None: all of them.
 
     Returns:
         (B, K or P, 25) int8 classes, in the order of MiniGrid's `obs["image"].reshape(25, 3)`.
     """
     batch, size = grids.shape[:2]
-    cells = seen_cells(size) if at is None else seen_cells(size)[at]
+    cells = seen_cells(size) if pose is None else seen_cells(size)[pose]
     walled = np.concatenate([grids.reshape(batch, -1), np.full((batch, 1), WALL, np.int8)], 1)  # index -1
-    if at is None:
+    if pose is None:
         view = walled[:, cells]
     else:
         view = np.take_along_axis(walled, (cells % (size * size + 1)).reshape(batch, -1), 1).reshape(cells.shape)
@@ -73,18 +90,27 @@ def views_of(grids: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
 
 
 def targets_of(grids: np.ndarray) -> np.ndarray:
-    """(B, P, 3) int, the pose to which each action leads; a step into a wall leads nowhere."""
+    """(B, P, 3) int, the pose to which each action leads; a step into a wall stays."""
     size = grids.shape[1]
-    x, y, heading = poses(size).T
-    pose = np.arange(len(x))
-    ahead = AHEAD[heading]
-    next_x, next_y = x + ahead[:, 0], y + ahead[:, 1]
-    step = np.clip(pose_index(size, next_x, next_y, heading), 0, len(x) - 1)
-    targets = np.empty((len(grids), len(x), N_ACTIONS), np.int64)
-    targets[..., LEFT] = pose - heading + (heading - 1) % N_HEADINGS
-    targets[..., RIGHT] = pose - heading + (heading + 1) % N_HEADINGS
-    targets[..., FORWARD] = np.where(grids[:, next_y, next_x] == WALL, pose, step)
+    every = poses(size)
+    targets = np.empty((len(grids), len(every), N_ACTIONS), np.int64)
+    for action in range(N_ACTIONS):
+        x, y, heading = moved(every, action).T
+        targets[..., action] = pose_index(size, x, y, heading)
+    blocked = grids[:, y, x] == WALL  # of the last action, FORWARD
+    targets[..., FORWARD] = np.where(blocked, np.arange(len(every)), targets[..., FORWARD])
     return targets
+
+
+def distances_to(targets: np.ndarray, end: int) -> np.ndarray:
+    """(P,) int, the fewest actions from each pose to the pose `end`, by the (P, 3) targets of one room; -1: no way."""
+    actions = np.full(len(targets), len(targets))
+    actions[end] = 0
+    while True:  # relax every move at once until nothing gets nearer
+        nearer = np.minimum(actions, actions[targets].min(1) + 1)
+        if (nearer == actions).all():
+            return np.where(actions < len(targets), actions, -1)
+        actions = nearer
 
 
 def free_poses(grids: np.ndarray) -> np.ndarray:
@@ -112,7 +138,7 @@ def sight(grids: np.ndarray, views: np.ndarray) -> np.ndarray:
 def is_unique(views: np.ndarray, free: np.ndarray) -> np.ndarray:
     """(B, P) bool, free poses whose view no other free pose of the room has."""
     weights = np.random.default_rng(0).integers(1, 2**62, N_CELLS, dtype=np.uint64)
-    code = (views.astype(np.uint64) * weights).sum(-1)  # a hash that wraps around
+    code = (views.astype(np.uint64) * weights).sum(-1)  # a hash; the sum wraps around
     code = np.where(free, code, np.arange(code.shape[1], dtype=np.uint64))
     order = code.argsort(1)
     ordered = np.take_along_axis(code, order, 1)
@@ -125,10 +151,10 @@ def is_unique(views: np.ndarray, free: np.ndarray) -> np.ndarray:
 
 @lru_cache
 def _light() -> tuple[np.ndarray, np.ndarray]:
-    """How light passes a row of a view, as tables over (lit cells, opaque cells) in bits.
+    """How light passes a row of a view, as tables over (lit cells, opaque cells), both as bits.
 
     Returns:
-        Two (32, 32) uint8: the cells of the row that are lit in the end, and those of the row beyond lit by it.
+        Two (32, 32) uint8: the cells of the row that are lit in the end, and the cells of the next row that it lights.
     """
     row, beyond = np.zeros((2, 2**VIEW, 2**VIEW), np.uint8)
     for lit in range(2**VIEW):

@@ -8,11 +8,13 @@ from eswm_gym.rooms.lattice.geometry import (
     DISPLACEMENTS,
     N_ACTIONS,
     HexLattice,
+    Lattice,
     hex_lattice,
     reverse_action,
 )
-from eswm_gym.rooms.lattice.queries import PAPER_MIX, TRAINING_MIX, Kind, QueryBatch, draw_queries, move_kinds
+from eswm_gym.rooms.lattice.queries import PAPER_MIX, TRAINING_MIX, QueryBatch, draw_queries, move_kinds
 from eswm_gym.rooms.lattice.room import Room
+from eswm_gym.rooms.transitions import Kind
 
 __all__ = [
     "ACTION_NAMES",
@@ -23,6 +25,7 @@ __all__ = [
     "BankBatch",
     "HexLattice",
     "Kind",
+    "Lattice",
     "QueryBatch",
     "Room",
     "RoomBatch",

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eswm_gym.rooms.lattice.geometry import N_ACTIONS, HexLattice, hex_lattice
-from eswm_gym.rooms.streams import Streams, at, only
+from eswm_gym.rooms.lattice.geometry import HexLattice, Lattice, hex_lattice
 
-MAX_DRAWS = 100  # of a wall that does not fit; after that it stays shorter than promised
+MAX_DRAWS = 100  # times that a wall is drawn again because it does not fit; the last draw stays, although it is short
 
 
 @dataclass(frozen=True)
@@ -19,8 +18,8 @@ class RoomConfig:
     Attributes:
         radius: radius of the lattice.
         states: the vocabulary; each room gives every location a different one of them, duplicates aside.
-        wall_length: least and greatest number of wall locations; (0, 0) is an open arena. None: from the
-            radius to two less than the diameter, so that a straight wall seldom splits the room.
+        wall_length: least and greatest number of wall locations; (0, 0) is an open arena. None: from `radius` to
+            `2 * radius - 1`, so that a straight wall seldom splits the room.
         no_wall: probability of a room without a wall.
         straightness: probability that the wall goes on straight at each step, else it turns by 60 degrees.
         hidden: greatest share of locations in the unobserved region; its size is drawn uniformly.
@@ -38,7 +37,7 @@ class RoomConfig:
     observed: int | None = None
 
     def __post_init__(self) -> None:
-        n = hex_lattice(self.radius).n_locations
+        n = self.n_locations
         if len(set(self.states)) != len(self.states) or min(self.states, default=-1) < 0:
             raise ValueError("states must be different and not negative")
         if len(self.states) < n:
@@ -58,8 +57,12 @@ class RoomConfig:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
 
     @property
+    def lattice(self) -> HexLattice:
+        return hex_lattice(self.radius)
+
+    @property
     def n_locations(self) -> int:
-        return hex_lattice(self.radius).n_locations
+        return self.lattice.n_locations
 
     @property
     def wall_lengths(self) -> tuple[int, int]:
@@ -98,7 +101,7 @@ class RoomBatch:
         return len(self.states)
 
     def targets(self) -> np.ndarray:
-        """(B, L, 6) int, the location where each move ends: blocked moves stay (DESIGN: "bump")."""
+        """(B, L, A) int, the location where each move ends; a move into a wall or off the lattice stays."""
         onto_wall = self.walls[:, self.lattice.next_location]
         here = np.arange(self.lattice.n_locations)[:, None]
         return np.where(onto_wall, here, self.lattice.next_location)
@@ -139,42 +142,44 @@ class RoomBatch:
         """
         source, action, end = np.moveaxis(transitions, -1, 0)
         rows = np.arange(len(self))[:, None]
-        known = (action >= 0) & (action < N_ACTIONS)
-        ends = self.states[rows[..., None], self.targets()].swapaxes(1, 2)  # (B, 6, L) states
+        known = (action >= 0) & (action < self.lattice.n_actions)
+        ends = self.states[rows[..., None], self.targets()].swapaxes(1, 2)  # (B, A, L) states
         starts = (self.states[:, None] == source[..., None]) & ~self.walls[:, None]
         return known & (starts & (ends[rows, np.where(known, action, 0)] == end[..., None])).any(2)
 
 
-def random_walls(rng: np.random.Generator | Streams, n: int, config: RoomConfig) -> np.ndarray:
-    """Draw (n, L) bool walls: each a contiguous, mostly straight run of a random promised length."""
+def random_walls(rng: np.random.Generator, n: int, config: RoomConfig) -> np.ndarray:
+    """Draw (n, L) bool walls: each a contiguous, mostly straight run of a random length."""
     low, high = config.wall_lengths
     lengths = np.where(rng.random(n) < config.no_wall, 0, rng.integers(low, high + 1, n))
-    walls = np.zeros((n, hex_lattice(config.radius).n_locations), bool)
+    walls = np.zeros((n, config.n_locations), bool)
     short = np.nonzero(lengths)[0]
     for _ in range(MAX_DRAWS):
-        walls[short] = _grow_walls(at(rng, short), lengths[short], config)
+        walls[short] = _grow_walls(rng, lengths[short], config)
         short = short[walls[short].sum(1) < lengths[short]]
         if not len(short):
             break
     return walls
 
 
-def _grow_walls(rng: np.random.Generator | Streams, lengths: np.ndarray, config: RoomConfig) -> np.ndarray:
-    """Grow walls from both ends; one whose ends both leave the lattice stays short."""
-    lattice = hex_lattice(config.radius)
+def _grow_walls(rng: np.random.Generator, lengths: np.ndarray, config: RoomConfig) -> np.ndarray:
+    """Grow (n, L) bool walls from both ends; a wall that can grow at neither end stays short.
+
+    A wall that turns takes the action before or after that of its direction.
+    """
+    lattice = config.lattice
     rooms = np.arange(len(lengths))
     walls = np.zeros((len(lengths), lattice.n_locations), bool)
     seed = rng.integers(lattice.n_locations, size=len(lengths))
-    direction = rng.integers(N_ACTIONS, size=len(lengths))
+    direction = rng.integers(lattice.n_actions, size=len(lengths))
     walls[rooms, seed] = True
     left = lengths - 1
-    for side in (0, 3):  # forward from the seed as far as it goes, then backward
+    for heading in (direction, lattice.reverse[direction]):  # from the seed as far as it goes, then the other way
         growing, tip = left > 0, seed
         while growing.any():
-            draw = only(rng, growing)
-            straight = draw.random(len(lengths)) < config.straightness
-            turn = np.where(straight, 0, draw.choice((-1, 1), len(lengths)))
-            ahead = lattice.neighbors[tip, (direction + side + turn) % N_ACTIONS]
+            straight = rng.random(len(lengths)) < config.straightness
+            turn = np.where(straight, 0, rng.choice((-1, 1), len(lengths)))
+            ahead = lattice.neighbors[tip, (heading + turn) % lattice.n_actions]
             growing &= (ahead >= 0) & ~walls[rooms, ahead] & (left > 0)
             walls[rooms[growing], ahead[growing]] = True
             tip = np.where(growing, ahead, tip)
@@ -182,12 +187,18 @@ def _grow_walls(rng: np.random.Generator | Streams, lengths: np.ndarray, config:
     return walls
 
 
-def random_regions(
-    rng: np.random.Generator | Streams, sizes: np.ndarray, lattice: HexLattice, ragged: float = 2.0
-) -> np.ndarray:
-    """Draw (n, L) bool connected regions of these sizes, grown around random locations with ragged rims.
+def random_regions(rng: np.random.Generator, sizes: np.ndarray, lattice: Lattice, ragged: float = 2.0) -> np.ndarray:
+    """Draw random connected regions, grown around random locations.
 
-    They are round if `ragged` is 0, and of any shape if it is as large as the lattice.
+    Args:
+        rng: source of randomness.
+        sizes: (n,) int, locations of each region.
+        lattice: the lattice.
+        ragged: 0 makes round regions; the larger it is, the more ragged is their rim. As large as the lattice, it
+            makes regions of any shape.
+
+    Returns:
+        (n, L) bool.
     """
     n = len(sizes)
     region = np.zeros((n, lattice.n_locations), bool)
@@ -207,15 +218,15 @@ def random_regions(
     return region
 
 
-def generate_rooms(rng: np.random.Generator | Streams, n: int, config: RoomConfig) -> RoomBatch:
+def generate_rooms(rng: np.random.Generator, n: int, config: RoomConfig) -> RoomBatch:
     """Draw n rooms: a random assignment of states to locations, a wall, an unobserved region, duplicate states.
 
     Args:
-        rng: the only source of randomness; `Streams` draw each room from a generator of its own.
+        rng: the only source of randomness.
         n: number of rooms.
         config: the family.
     """
-    lattice = hex_lattice(config.radius)
+    lattice = config.lattice
     order = rng.random((n, len(config.states)), dtype=np.float32).argsort(1)[:, : lattice.n_locations]
     sizes = rng.integers(int(config.hidden * lattice.n_locations) + 1, size=n)
     rooms = RoomBatch(
@@ -233,8 +244,8 @@ def generate_rooms(rng: np.random.Generator | Streams, n: int, config: RoomConfi
     return rooms
 
 
-def _duplicate(rng: np.random.Generator | Streams, rooms: RoomBatch, bounds: tuple[int, int]) -> None:
-    """Let pairs of observed free locations share a state, fewer where a room has no more of them."""
+def _duplicate(rng: np.random.Generator, rooms: RoomBatch, bounds: tuple[int, int]) -> None:
+    """Let pairs of observed free locations share a state; a room with fewer such pairs gets fewer."""
     low, high = bounds
     rows = np.arange(len(rooms))[:, None]
     free = rooms.observed & ~rooms.walls

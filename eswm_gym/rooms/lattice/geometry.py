@@ -1,66 +1,110 @@
-"""Geometry of the hexagonal lattice that every room shares (paper: "Building Random Environments")."""
+"""Lattices: locations and the moves between them (paper: "Building Random Environments")."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
+# Hexagons: the action a leads at an angle of 60 a degrees, counter-clockwise from the east.
 ACTION_NAMES = ("E", "NE", "NW", "W", "SW", "SE")
 N_ACTIONS = len(ACTION_NAMES)
-# Axial (q, r) displacement of each action; r grows to the south. `(a + 3) % 6` reverses action a.
+# Axial (q, r) displacement of each action; r grows to the south.
 DISPLACEMENTS = np.array([[1, 0], [1, -1], [0, -1], [-1, 0], [-1, 1], [0, 1]])
 
 
 def reverse_action(action):
-    """Return the action that undoes `action` (int or int array)."""
+    """Return the action that undoes `action` (int or int array) on a hexagonal lattice."""
     return (action + 3) % N_ACTIONS
 
 
-@dataclass(frozen=True, eq=False)
-class HexLattice:
-    """A hexagon of locations, numbered row by row from the north-west.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Lattice:
+    """L locations, and A actions that lead from one to another. All arrays are read-only.
 
-    Build it with `hex_lattice(radius)`, which caches it. All arrays are read-only.
+    Attributes:
+        actions: (A,) names of the actions. Where they are directions, they go around the circle in order.
+        neighbors: (L, A) int, the location that each action leads to, -1 off the lattice.
+        reverse: (A,) int, the action that undoes each action, -1 where none does.
+        xy: (L, 2) float, where to draw each location; y grows to the south.
+        displacements: (A, k) int, what each action adds to the coordinates of a location; None where actions
+            do not add to coordinates.
+    """
+
+    actions: tuple[str, ...]
+    neighbors: np.ndarray
+    reverse: np.ndarray
+    xy: np.ndarray
+    displacements: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        for array in vars(self).values():
+            if isinstance(array, np.ndarray):
+                _freeze(array)
+
+    @property
+    def n_locations(self) -> int:
+        return len(self.neighbors)
+
+    @property
+    def n_actions(self) -> int:
+        return len(self.actions)
+
+    @cached_property
+    def on_lattice(self) -> np.ndarray:
+        """(L, A) bool, which moves stay on the lattice."""
+        return _freeze(self.neighbors >= 0)
+
+    @cached_property
+    def next_location(self) -> np.ndarray:
+        """(L, A) int, the location that each action leads to; a move off the lattice stays where it is."""
+        return _freeze(np.where(self.on_lattice, self.neighbors, np.arange(self.n_locations)[:, None]))
+
+    @cached_property
+    def edges(self) -> np.ndarray:
+        """(E, 2) int, each pair of adjacent locations once."""
+        one_way = (self.reverse < 0) | (np.arange(self.n_actions) <= self.reverse)  # of an action and its reverse, one
+        source, action = np.nonzero(self.on_lattice & one_way)
+        pairs = np.stack([source, self.neighbors[source, action]], axis=1)
+        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        _, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
+        return _freeze(pairs[np.sort(first)])
+
+    @cached_property
+    def edge_of(self) -> np.ndarray:
+        """(L, A) int, the row in `edges` of each move, 0 for moves off the lattice."""
+        number = np.zeros((self.n_locations, self.n_locations), np.int64)
+        number[tuple(self.edges.T)] = number[tuple(self.edges.T[::-1])] = np.arange(len(self.edges))
+        return _freeze(number[np.arange(self.n_locations)[:, None], self.next_location])
+
+    @cached_property
+    def distances(self) -> np.ndarray:
+        """(L, L) int, moves from each location to each other one when there is no wall; L where there is no way."""
+        moves = np.where(np.eye(self.n_locations, dtype=bool), 0, self.n_locations)
+        while True:  # relax every move at once until nothing gets nearer
+            nearer = np.minimum(moves, moves[self.next_location].min(axis=1) + 1)  # (L, A, L) -> (L, L)
+            if (nearer == moves).all():
+                return _freeze(moves)
+            moves = nearer
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HexLattice(Lattice):
+    """A hexagon of locations, numbered row by row from the north-west. Build it with `hex_lattice(radius)`.
 
     Attributes:
         radius: steps from the centre to the rim; 2 gives 19 locations and 3 gives 37.
         axial: (L, 2) int, axial coordinates (q, r) of each location.
-        neighbors: (L, 6) int, the location that each action leads to, -1 off the lattice.
-        next_location: (L, 6) int, the same, but a move off the lattice stays where it is.
-        on_lattice: (L, 6) bool, which moves stay on the lattice.
-        edges: (E, 2) int, each pair of adjacent locations once.
-        distances: (L, L) int, steps between locations when there is no wall.
     """
 
     radius: int
     axial: np.ndarray
-    neighbors: np.ndarray
-    next_location: np.ndarray
-    on_lattice: np.ndarray
-    edges: np.ndarray
-    distances: np.ndarray
-
-    @property
-    def n_locations(self) -> int:
-        return len(self.axial)
-
-    @property
-    def diameter(self) -> int:
-        """The longest straight run of locations."""
-        return 2 * self.radius + 1
-
-    @property
-    def xy(self) -> np.ndarray:
-        """(L, 2) float, Cartesian centres, one unit between neighbours; y grows to the south."""
-        q, r = self.axial.T
-        return np.stack([q + r / 2, r * np.sqrt(3) / 2], axis=1)
 
 
 @cache
 def hex_lattice(radius: int) -> HexLattice:
-    """Return the lattice of this radius.
+    """Return the hexagonal lattice of this radius: always the same object.
 
     Raises:
         ValueError: if radius is not a whole number of at least 1.
@@ -71,20 +115,23 @@ def hex_lattice(radius: int) -> HexLattice:
     rim = range(-radius, radius + 1)
     axial = np.array([(q, r) for r in rim for q in rim if abs(q + r) <= radius])
     index = {tuple(location): i for i, location in enumerate(axial.tolist())}
-    neighbors = np.array([[index.get(tuple(c), -1) for c in (c0 + DISPLACEMENTS).tolist()] for c0 in axial])
-    here = np.arange(len(axial))[:, None]
-    q, r = (axial[:, None] - axial[None]).transpose(2, 0, 1)
-    source, action = np.nonzero(neighbors[:, :3] >= 0)
-    lattice = HexLattice(
+    return HexLattice(
+        actions=ACTION_NAMES,
+        neighbors=np.array([[index.get(tuple(c), -1) for c in (c0 + DISPLACEMENTS).tolist()] for c0 in axial]),
+        reverse=reverse_action(np.arange(N_ACTIONS)),
+        xy=axial_to_xy(axial),
+        displacements=DISPLACEMENTS.copy(),
         radius=radius,
         axial=axial,
-        neighbors=neighbors,
-        next_location=np.where(neighbors >= 0, neighbors, here),
-        on_lattice=neighbors >= 0,
-        edges=np.stack([source, neighbors[source, action]], axis=1),
-        distances=(abs(q) + abs(r) + abs(q + r)) // 2,
     )
-    for array in vars(lattice).values():
-        if isinstance(array, np.ndarray):
-            array.flags.writeable = False
-    return lattice
+
+
+def axial_to_xy(axial: np.ndarray) -> np.ndarray:
+    """(..., 2) float, Cartesian (x, y) of axial (..., 2), one unit between neighbours; y grows to the south."""
+    q, r = np.moveaxis(axial, -1, 0)
+    return np.stack([q + r / 2, r * np.sqrt(3) / 2], axis=-1)
+
+
+def _freeze(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array

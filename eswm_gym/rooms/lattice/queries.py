@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
 from eswm_gym.rooms.lattice.banks import BankBatch
-
-
-class Kind(IntEnum):
-    """What a query asks about."""
-
-    UNSEEN = 0
-    SEEN = 1
-    UNSOLVABLE = 2
-    OFF_LATTICE = 3
-
+from eswm_gym.rooms.transitions import Kind, draw_weighted
 
 # Shares of unseen, seen, unsolvable and off-lattice queries.
 PAPER_MIX = (0.68, 0.15, 0.17, 0.0)
@@ -30,7 +20,7 @@ class QueryBatch:
 
     Attributes:
         transitions: (B, Q, 3) int, the whole true transitions (s_s, a, s_e).
-        masked: (B, Q) int, which component is hidden: 0 source, 1 action, 2 end.
+        masked: (B, Q) int, the masked component: SOURCE, ACTION or END.
         kind: (B, Q) int of Kind. The right answer to an unsolvable query is "I don't know".
         location, action: (B, Q) int, the moves asked about.
     """
@@ -43,16 +33,16 @@ class QueryBatch:
 
 
 def move_kinds(banks: BankBatch) -> np.ndarray:
-    """(B, L, 6) int of Kind for each move, -1 for moves that are not asked about.
+    """(B, L, A) int of Kind for each move, -1 for moves that are not asked about.
 
-    A move is unsolvable if exactly one of its ends is observed and neither is a wall: asked where a move into
-    an unobserved wall leads, the model sees the same question and owes the same answer.
+    A move is unsolvable if exactly one of its ends is observed and neither is a wall. Moves into an unobserved wall
+    are not asked about: to the model, they look like unsolvable ones.
     """
     rooms = banks.rooms
     around = rooms.lattice.neighbors
     free = ~rooms.walls
     observed = rooms.observed
-    kind = np.full((*rooms.states.shape, around.shape[1]), -1, np.int8)
+    kind = np.full((*rooms.states.shape, rooms.lattice.n_actions), -1, np.int8)
     on = rooms.lattice.on_lattice & free[:, :, None]
     here, there = observed[:, :, None], observed[:, around]
     kind[on & here & there] = Kind.UNSEEN
@@ -71,11 +61,11 @@ def draw_queries(
         rng: source of randomness.
         banks: B banks.
         n: queries for each bank.
-        mix: shares of the kinds in the order of Kind; kinds that a room lacks leave their share to others.
+        mix: shares of the kinds in the order of Kind; the share of a kind that a room lacks goes to the others.
         start: (B,) int, the location of each room where all its queries start. None: any.
 
     Raises:
-        ValueError: if mix has not one share for each kind.
+        ValueError: if mix does not have one share for each kind.
     """
     if len(mix) != len(Kind):
         raise ValueError(f"mix needs {len(Kind)} shares, got {len(mix)}")
@@ -85,7 +75,7 @@ def draw_queries(
     if start is not None:
         kind[np.arange(kind.shape[1]) != start[:, None]] = -1
     kind = kind.reshape(batch, -1)
-    # Inverse CDF: each move weighs the share of its kind over how many of that kind the room has.
+    # A move weighs the share of its kind, divided by the number of moves of that kind in the room.
     weight = np.zeros(kind.shape, np.float64)
     for k, share in enumerate(mix):
         of_kind = kind == k
@@ -94,7 +84,7 @@ def draw_queries(
     weight[empty] = kind[empty] >= 0
     move = draw_weighted(rng, weight, n)
     rows = np.arange(batch)[:, None]
-    location, action = np.divmod(move, rooms.lattice.neighbors.shape[1])
+    location, action = np.divmod(move, rooms.lattice.n_actions)
     end = rooms.targets()[rows, location, action]
     states = rooms.states
     return QueryBatch(
@@ -104,14 +94,3 @@ def draw_queries(
         location=location,
         action=action,
     )
-
-
-def draw_weighted(rng: np.random.Generator, weight: np.ndarray, n: int) -> np.ndarray:
-    """(B, n) columns of (B, M) weights, drawn for each row in proportion; inverse CDF, one search over all rows."""
-    batch, columns = weight.shape
-    cdf = weight.cumsum(1) / np.maximum(weight.sum(1, keepdims=True), 1e-9)
-    rows = np.arange(batch)[:, None]
-    # The distribution of row i occupies the interval (i, i + 1].
-    draw = rows + 1.0 - rng.random((batch, n))
-    drawn = np.searchsorted((np.minimum(cdf, 1) + rows).ravel(), draw.ravel()).reshape(batch, n)
-    return np.clip(drawn - rows * columns, 0, columns - 1)

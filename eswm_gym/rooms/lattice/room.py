@@ -9,7 +9,7 @@ import numpy as np
 
 from eswm_gym.rooms.lattice.banks import add_transitions, spanning_banks
 from eswm_gym.rooms.lattice.generation import RoomBatch, RoomConfig, generate_rooms
-from eswm_gym.rooms.lattice.geometry import N_ACTIONS, HexLattice, hex_lattice
+from eswm_gym.rooms.lattice.geometry import HexLattice, hex_lattice
 
 
 class Room:
@@ -20,7 +20,7 @@ class Room:
         states: (L,) int64, the state at each location; read-only.
         walls: (L,) bool; read-only, change it with `add_walls` and `remove_walls`.
         observed: (L,) bool, what the room's memory banks cover; read-only.
-        targets: (L, 6) int, the location where each move ends: blocked moves stay; read-only.
+        targets: (L, A) int, the location where each move ends; blocked moves stay; read-only.
     """
 
     def __init__(
@@ -109,8 +109,8 @@ class Room:
         Raises:
             ValueError: if the location is a wall or off the lattice, or there is no such action.
         """
-        if action not in range(N_ACTIONS):
-            raise ValueError(f"action must be 0 to {N_ACTIONS - 1}, got {action!r}")
+        if action not in range(self.lattice.n_actions):
+            raise ValueError(f"action must be 0 to {self.lattice.n_actions - 1}, got {action!r}")
         return int(self.targets[self.require_free(location), action])
 
     def next_state(self, state: int, action: int) -> int:
@@ -118,7 +118,7 @@ class Room:
         return int(self.states[self.next_location(self.location_of(state), action)])
 
     def is_blocked(self, location: int, action: int) -> bool:
-        """Whether the action runs into a wall or off the lattice, and so stays."""
+        """Whether the action runs into a wall or off the lattice, so that the agent stays."""
         return self.next_location(location, action) == location
 
     def location_of(self, state: int) -> int:

@@ -6,7 +6,6 @@ import numpy as np
 
 from eswm_gym.rooms.lattice.banks import BankBatch, observed_moves
 from eswm_gym.rooms.lattice.generation import RoomBatch
-from eswm_gym.rooms.lattice.geometry import N_ACTIONS
 
 
 def free_distances(rooms: RoomBatch) -> np.ndarray:
@@ -31,9 +30,10 @@ def trajectory_banks(rng: np.random.Generator, rooms: RoomBatch, longest: int) -
 
     Paper: "TEM-T Implementation".
 
-    The walk starts anywhere in the largest cluster of observed free locations and goes to the nearest location that it
-    has not visited, of several to the one most hemmed in by visited ones, which is close to a travelling salesman's
-    tour. It bumps into a wall location when it first stands beside it. What it does not touch becomes unobserved.
+    The walk starts anywhere in the largest cluster of observed free locations and always goes to the nearest location
+    that it has not visited; of several, to the one with the fewest unvisited neighbours. Its length is close to that
+    of a travelling salesman's tour. It bumps into a wall location when it first stands beside it. Locations that it
+    does not touch become unobserved.
 
     Args:
         rng: source of randomness.
@@ -73,14 +73,14 @@ def trajectory_banks(rng: np.random.Generator, rooms: RoomBatch, longest: int) -
         on_the_way = (around >= 0) & (
             distances[batch[:, None], around, target[:, None]] < distances[batch, here, target][:, None]
         )
-        chance = rng.random((n, N_ACTIONS), dtype=np.float32)
+        chance = rng.random((n, lattice.n_actions), dtype=np.float32)
         move = np.where(bumping, (chance * bumps).argmax(1), (chance * on_the_way).argmax(1))
         ahead = lattice.neighbors[here, move]
-        w = walking
-        source[w, step], action[w, step] = here[w], move[w]
-        observed[batch[w], ahead[w]] = True
-        unbumped[batch[w], ahead[w]] = False
-        unvisited[batch[w], ahead[w]] = False
+        walkers = np.flatnonzero(walking)
+        source[walkers, step], action[walkers, step] = here[walkers], move[walkers]
+        observed[walkers, ahead[walkers]] = True
+        unbumped[walkers, ahead[walkers]] = False
+        unvisited[walkers, ahead[walkers]] = False
         here = np.where(walking & ~bumping, ahead, here)
     steps = max(1, (source >= 0).sum(1).max(initial=0))
     seen = RoomBatch(lattice, rooms.states, rooms.walls, observed)
@@ -88,16 +88,16 @@ def trajectory_banks(rng: np.random.Generator, rooms: RoomBatch, longest: int) -
 
 
 def add_walks(rng: np.random.Generator, banks: BankBatch, steps: int, rows: int) -> BankBatch:
-    """Put a random walk behind each bank, as the last of its rows and in order: the way to where a query starts.
+    """Put a random walk, in order, into the last rows of each bank: the way to where a query starts.
 
-    A walk starts anywhere in the observed region and takes moves on the lattice, bumps into walls among them, which do
-    not leave that region. Where there are none, its rows are padding. Paper: figure "duplicated states".
+    A walk starts anywhere in the observed region and never leaves it. It takes moves on the lattice, bumps into walls
+    among them. Where there are no such moves, its rows are padding. Paper: figure "duplicated states".
 
     Args:
         rng: source of randomness.
         banks: B banks.
         steps: length of each walk.
-        rows: length of the banks with the walks, and padding between.
+        rows: length of the banks with the walks; between a bank and its walk there is padding.
     """
     rooms = banks.rooms
     n, length = banks.source.shape
@@ -109,7 +109,7 @@ def add_walks(rng: np.random.Generator, banks: BankBatch, steps: int, rows: int)
     here = (moves.any(2) * (1 - rng.random(rooms.states.shape))).argmax(1)
     walks = moves[batch, here].any(1)
     for row in range(rows - steps, rows):
-        move = (moves[batch, here] * (1 - rng.random((n, N_ACTIONS)))).argmax(1)
+        move = (moves[batch, here] * (1 - rng.random((n, rooms.lattice.n_actions)))).argmax(1)
         source[walks, row], action[walks, row] = here[walks], move[walks]
         here = np.where(walks, targets[batch, here, move], here)
     return BankBatch(rooms, source, action)

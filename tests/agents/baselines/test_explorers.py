@@ -12,7 +12,7 @@ from eswm_gym.rooms import Room
 
 def walk(agent, env, steps, **reset):
     obs, info = env.reset(**reset)
-    agent.reset(obs, {**info, "room": env.unwrapped.room})
+    agent.reset(obs, {**info, "layout": env.unwrapped.layout})
     path = [info["location"]]
     for _ in range(steps):
         action = agent.act(obs, info)
@@ -66,5 +66,5 @@ def test_the_oracle_never_bumps_and_goes_round_the_whole_room(env, seed):
 def test_the_oracle_in_a_place_with_nowhere_to_go():
     agent = OracleExplorer(5)
     room = Room(1, range(7), walls=[1, 2, 3, 4, 5, 6])
-    agent.reset({"state": 0}, {"room": room, "location": 0})
+    agent.reset({"state": 0}, {"layout": room, "location": 0})
     assert 0 <= agent.act({"state": 0}, {}) < 6

@@ -20,7 +20,7 @@ def episode(agent, env_id, seed, steps=60, **options):
     """Actions until the episode ends, whether it is a success, and the infos."""
     env = gym.make(env_id).unwrapped
     obs, info = env.reset(seed=seed, options=options or None)
-    agent.reset(obs, {**info, "room": env.grid_classes, "goal_pose": env.goal})
+    agent.reset(obs, {**info, "layout": env.layout, "goal_pose": env.goal})
     actions, infos, terminated = [], [info], False
     while not terminated and len(actions) < steps:
         action = agent.act(obs, info)
@@ -77,7 +77,7 @@ def test_the_exploring_oracle_with_nothing_to_see():
     _, done, infos = episode(GridOracleExplorer(), "ESWM-MiniGridExplore-v0", 0, grid=corridor, start=(1, 1, 0))
     assert infos[-1]["coverage"] == 1 and done
     agent = GridOracleExplorer()
-    agent.reset({}, {"room": corridor, "pose": np.array([1, 1, 0])})
+    agent.reset({}, {"layout": corridor, "pose": np.array([1, 1, 0])})
     agent.seen[:] = True
     assert agent.act({}, {"pose": np.array([1, 1, 0])}) in range(3)
 

@@ -21,10 +21,10 @@ from eswm_gym.rooms.grid import (
     views_of,
     walk_banks,
 )
+from eswm_gym.rooms.transitions import ACTION, END, SOURCE
 
 AHEAD = ((1, 0), (0, 1), (-1, 0), (0, -1))
 LEFT, RIGHT, FORWARD = 0, 1, 2
-SOURCE, ACTION, END = 0, 1, 2
 
 
 def rooms_of(n: int, seed: int = 0, kinds: int = 7, **kwargs) -> tuple[GridRooms, np.random.Generator]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import networkx as nx
 import numpy as np
 import pytest
 from minigrid.core.mission import MissionSpace
@@ -11,9 +12,11 @@ from minigrid.minigrid_env import MiniGridEnv
 from eswm_gym.rooms.grid import (
     ENCODING,
     GridConfig,
+    distances_to,
     free_poses,
     generate_grids,
     is_unique,
+    moved,
     pose_index,
     poses,
     seen_cells,
@@ -100,6 +103,25 @@ def test_free_poses():
     layouts = np.stack([noise(7, 0.5, seed) for seed in range(5)])
     for layout, found in zip(layouts, free_poses(layouts), strict=True):
         assert {tuple(pose) for pose in poses(7)[found].tolist()} == set(free(layout))
+
+
+def test_moves_by_hand():
+    """(x, y, heading); headings are right, down, left, up."""
+    assert moved(np.array([3, 4, 0]), 0).tolist() == [3, 4, 3]
+    assert moved(np.array([3, 4, 3]), 1).tolist() == [3, 4, 0]
+    there = moved(np.array([[3, 4, 0], [3, 4, 1], [3, 4, 2], [3, 4, 3]]), 2)
+    assert there.tolist() == [[4, 4, 0], [3, 5, 1], [2, 4, 2], [3, 3, 3]]
+    assert moved(there, 2, steps=-1).tolist() == [[3, 4, heading] for heading in range(4)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_distances(seed):
+    grid = noise(7, 0.4, seed)
+    targets = targets_of(grid[None])[0]
+    graph = nx.DiGraph([(pose, end) for pose, ends in enumerate(targets.tolist()) for end in ends])
+    for end in (0, 17, len(targets) - 1):
+        expected = nx.single_source_shortest_path_length(graph.reverse(), end)
+        assert distances_to(targets, end).tolist() == [expected.get(pose, -1) for pose in range(len(targets))]
 
 
 def test_views_of_some_poses():

@@ -19,7 +19,6 @@ from eswm_gym.rooms import (
     spanning_banks,
 )
 from eswm_gym.rooms.lattice.trajectories import add_walks
-from eswm_gym.rooms.streams import Streams
 
 seeds = st.integers(0, 2**32 - 1)
 families = st.builds(
@@ -55,14 +54,6 @@ def test_any_number_of_pairs_anywhere():
     assert (abs(np.bincount(pairs) - 1000) < 5 * (4000 * 3 / 16) ** 0.5).all()
     share = rooms.duplicated().mean(0)  # 3 / 2 pairs among 7 locations on average
     assert share == pytest.approx(3 / 7, abs=0.04)
-
-
-def test_streams_draw_duplicates_as_each_room_alone():
-    config = RoomConfig.random_wall(2, duplicates=(0, 4))
-    streams = Streams([np.random.default_rng(i) for i in range(30)], np.zeros(30, np.uint32), np.zeros(30, bool))
-    together = generate_rooms(streams, 30, config).states
-    alone = [generate_rooms(np.random.default_rng(i), 1, config).states[0] for i in range(30)]
-    np.testing.assert_array_equal(together, alone)
 
 
 @pytest.mark.parametrize("duplicates", [(-1, 2), (3, 2), (0, 19), (19, 19)])

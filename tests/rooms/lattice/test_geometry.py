@@ -1,10 +1,10 @@
-"""The lattice against geometry done independently (conftest.py) and against networkx."""
+"""Hexagonal lattices against geometry done independently (conftest.py) and against networkx, and one made by hand."""
 
 import networkx as nx
 import numpy as np
 import pytest
 
-from eswm_gym.rooms import ACTION_NAMES, N_ACTIONS, hex_lattice, reverse_action
+from eswm_gym.rooms import ACTION_NAMES, DISPLACEMENTS, N_ACTIONS, Lattice, hex_lattice, reverse_action
 
 RADII = (1, 2, 3, 4)
 
@@ -82,18 +82,6 @@ def test_coordinates(true_centres, radius):
     np.testing.assert_allclose(lattice.axial @ [east, south_east], true_centres(radius), atol=1e-3)
 
 
-@pytest.mark.parametrize("radius", RADII)
-def test_diameter_is_the_longest_straight_run(true_neighbors, radius):
-    def run(here, action):
-        length = 0
-        while here >= 0:
-            here, length = true_neighbors(radius)[here][action], length + 1
-        return length
-
-    longest = max(run(here, action) for here in range(hex_lattice(radius).n_locations) for action in range(6))
-    assert hex_lattice(radius).diameter == longest
-
-
 @pytest.mark.parametrize(
     ("name", "east", "south"),
     [("E", 1, 0), ("NE", 1, -1), ("NW", -1, -1), ("W", -1, 0), ("SW", -1, 1), ("SE", 1, 1)],
@@ -118,6 +106,48 @@ def test_reverse_action_undoes_each_move(radius):
     here, action = np.nonzero(lattice.on_lattice)
     there = lattice.neighbors[here, action]
     np.testing.assert_array_equal(lattice.neighbors[there, reverse_action(action)], here)
+    np.testing.assert_array_equal(lattice.neighbors[there, lattice.reverse[action]], here)
+
+
+@pytest.mark.parametrize("radius", RADII)
+def test_actions_add_their_displacements(radius):
+    lattice = hex_lattice(radius)
+    assert lattice.actions == ACTION_NAMES and lattice.n_actions == N_ACTIONS == len(DISPLACEMENTS)
+    here, action = np.nonzero(lattice.on_lattice)
+    there = lattice.neighbors[here, action]
+    np.testing.assert_array_equal(lattice.axial[here] + lattice.displacements[action], lattice.axial[there])
+
+
+@pytest.mark.parametrize("radius", RADII)
+def test_rows_of_edges(radius):
+    lattice = hex_lattice(radius)
+    for here, action in np.argwhere(lattice.on_lattice).tolist():
+        edge = lattice.edges[lattice.edge_of[here, action]].tolist()
+        assert set(edge) == {here, lattice.neighbors[here, action]}
+    assert (lattice.edge_of[~lattice.on_lattice] == 0).all()
+
+
+def test_a_lattice_by_hand():
+    """Three seats in a circle, which only go round one way, and a pit that one jumps into and never leaves."""
+    lattice = Lattice(
+        actions=("on", "wait", "jump"),
+        neighbors=np.array([[1, 0, 3], [2, 1, -1], [0, 2, -1], [-1, -1, -1]]),
+        reverse=np.array([-1, 1, -1]),
+        xy=np.zeros((4, 2)),
+    )
+    assert (lattice.n_locations, lattice.n_actions, lattice.displacements) == (4, 3, None)
+    assert lattice.on_lattice.tolist() == [[1, 1, 1], [1, 1, 0], [1, 1, 0], [0, 0, 0]]
+    assert lattice.next_location.tolist() == [[1, 0, 3], [2, 1, 1], [0, 2, 2], [3, 3, 3]]
+    assert lattice.distances.tolist() == [[0, 1, 2, 1], [2, 0, 1, 3], [1, 2, 0, 2], [4, 4, 4, 0]]  # 4: no way
+    assert sorted(map(sorted, lattice.edges.tolist())) == [[0, 1], [0, 2], [0, 3], [1, 2]]
+
+
+def test_a_pair_with_several_moves_between_is_one_edge():
+    """A ring of two: east and west both lead to the other location."""
+    ring = Lattice(
+        actions=("E", "W"), neighbors=np.array([[1, 1], [0, 0]]), reverse=np.array([1, 0]), xy=np.zeros((2, 2))
+    )
+    assert len(ring.edges) == 1 and ring.edge_of.tolist() == [[0, 0], [0, 0]]
 
 
 @pytest.mark.parametrize("radius", [0, -1, 1.5, 0.5, float("nan"), float("inf"), "2", None])
@@ -136,6 +166,6 @@ def test_any_whole_number_is_a_radius(radius):
 def test_a_lattice_is_shared_and_cannot_be_changed():
     lattice = hex_lattice(2)
     assert hex_lattice(2) is lattice
-    for name in ("axial", "neighbors", "next_location", "on_lattice", "edges", "distances"):
+    for name in ("axial", "neighbors", "reverse", "xy", "next_location", "on_lattice", "edges", "edge_of", "distances"):
         with pytest.raises(ValueError, match="read-only"):
             getattr(lattice, name)[0] = 0

@@ -43,7 +43,7 @@ def bank_batches(draw) -> BankBatch:
 
 
 def true_kind(room, bank: set, here: int, action: int) -> int:
-    """DESIGN's rule for one move: what is asked about it, -1 for nothing."""
+    """The kind of the query about one move, -1 if it is not asked about."""
     there = room.ahead(here, action)
     if here in room.walls:
         return -1
