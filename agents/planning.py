@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from eswm_gym.agents.memory_bank import MemoryBank
-from eswm_gym.options import require_choices
+from eswm_gym.checks import require_choices
 from eswm_gym.rooms import N_ACTIONS
 from eswm_gym.world_model import END, ESWM, MASKED, EncodedBank
 

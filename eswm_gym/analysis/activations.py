@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from eswm_gym.options import require_choices
+from eswm_gym.checks import require_choices
 from eswm_gym.rooms import BankBatch, observed_moves
 from eswm_gym.rooms.grid import N_CELLS, GridBanks, rows_of
 from eswm_gym.world_model import ACTION, END, ESWM, MASKED, SOURCE, ModelConfig

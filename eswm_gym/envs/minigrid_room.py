@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from eswm_gym.envs.hex_room import STEP_PENALTY, TASKS, as_mask
-from eswm_gym.options import require_choices
+from eswm_gym.checks import require_choices
 from eswm_gym.rooms.grid import (
     CLASSES,
     EMPTY,

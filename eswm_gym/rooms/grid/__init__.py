@@ -12,6 +12,7 @@ from eswm_gym.rooms.grid.banks import (
 )
 from eswm_gym.rooms.grid.layouts import CLASSES, EMPTY, ENCODING, N_CLASSES, UNSEEN, WALL, GridConfig, generate_grids
 from eswm_gym.rooms.grid.queries import UNDECIDED, GridQueries, draw_queries, move_kinds
+from eswm_gym.rooms.grid.source import GridSource
 from eswm_gym.rooms.grid.views import (
     AHEAD,
     FORWARD,
@@ -60,6 +61,7 @@ __all__ = [
     "GridConfig",
     "GridQueries",
     "GridRooms",
+    "GridSource",
     "cover_bank",
     "cover_banks",
     "draw_queries",

@@ -9,8 +9,8 @@ import numpy as np
 from eswm_gym.rooms.grid.banks import OVERLAP, GridBanks, GridRooms, rows_of
 from eswm_gym.rooms.grid.views import FORWARD, N_ACTIONS
 from eswm_gym.rooms.lattice.queries import Kind, draw_weighted
+from eswm_gym.rooms.transitions import ACTION, END, SOURCE
 
-SOURCE, ACTION, END = 0, 1, 2
 UNDECIDED = -1  # kind of queries that are neither determined nor without any hint
 HIDDEN = 3  # so many unknown floor cells in the masked view make a query unsolvable
 MIX = (0.6, 0.15, 0.25)  # shares of determined unseen, seen, and of all others
@@ -29,6 +29,11 @@ class GridQueries:
     transitions: np.ndarray
     masked: np.ndarray
     kind: np.ndarray
+
+    @property
+    def unknown(self) -> np.ndarray:
+        """(B, Q) int64, 1: "I don't know" is right, 0: it is not, -1: it is neither right nor wrong."""
+        return np.where(self.kind == UNDECIDED, -1, self.kind == Kind.UNSOLVABLE)
 
 
 def move_kinds(banks: GridBanks) -> np.ndarray:

@@ -13,6 +13,7 @@ from eswm_gym.rooms.lattice.geometry import (
 )
 from eswm_gym.rooms.lattice.queries import PAPER_MIX, TRAINING_MIX, Kind, QueryBatch, draw_queries, move_kinds
 from eswm_gym.rooms.lattice.room import Room
+from eswm_gym.rooms.lattice.source import LatticeSource
 
 __all__ = [
     "ACTION_NAMES",
@@ -23,6 +24,7 @@ __all__ = [
     "BankBatch",
     "HexLattice",
     "Kind",
+    "LatticeSource",
     "QueryBatch",
     "Room",
     "RoomBatch",

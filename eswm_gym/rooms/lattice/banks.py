@@ -12,6 +12,7 @@ import numpy as np
 from eswm_gym.rooms.lattice.generation import RoomBatch
 from eswm_gym.rooms.lattice.geometry import N_ACTIONS, HexLattice, reverse_action
 from eswm_gym.rooms.streams import Streams, random_at
+from eswm_gym.rooms.transitions import Moves, pack
 
 PRIM = 1024  # rooms whose spanning forests grow at a time: as many as a processor's cache holds
 
@@ -46,6 +47,14 @@ class BankBatch:
         room, slot = np.nonzero(self.source >= 0)
         held[room, self.source[room, slot], self.action[room, slot]] = True
         return held
+
+    def moves(self) -> Moves:
+        """The observed moves of each room that stay on its lattice."""
+        rooms, room = self.rooms, np.arange(len(self.source))[:, None]
+        start, action = pack(observed_moves(rooms) & rooms.lattice.on_lattice)
+        end = rooms.targets()[room, start, action]
+        rows = np.stack([rooms.states[room, start], action, rooms.states[room, end]], 2)
+        return Moves(start, end, rows.astype(np.int64))
 
 
 def _shuffle(rng: np.random.Generator | Streams, rooms: RoomBatch, source: np.ndarray, action: np.ndarray) -> BankBatch:

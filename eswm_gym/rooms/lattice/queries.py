@@ -41,6 +41,11 @@ class QueryBatch:
     location: np.ndarray
     action: np.ndarray
 
+    @property
+    def unknown(self) -> np.ndarray:
+        """(B, Q) int64, 1 where "I don't know" is right, else 0. Of a room that is observed nowhere nothing is known."""
+        return ((self.kind == Kind.UNSOLVABLE) | (self.kind < 0)).astype(np.int64)
+
 
 def move_kinds(banks: BankBatch) -> np.ndarray:
     """(B, L, 6) int of Kind for each move, -1 for moves that are not asked about.
