@@ -10,8 +10,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from eswm_gym.envs.rendering import Renderer, Scene, draw_text
 from eswm_gym.checks import require_choices
+from eswm_gym.envs.rendering import Renderer, Scene, draw_text
 from eswm_gym.rooms import N_ACTIONS, Room, RoomConfig
 
 TASKS = ("navigate", "explore")

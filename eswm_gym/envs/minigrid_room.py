@@ -20,8 +20,8 @@ from minigrid.utils.rendering import fill_coords, point_in_triangle, rotate_fn
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
-from eswm_gym.envs.hex_room import STEP_PENALTY, TASKS, as_mask
 from eswm_gym.checks import require_choices
+from eswm_gym.envs.hex_room import STEP_PENALTY, TASKS, as_mask
 from eswm_gym.rooms.grid import (
     CLASSES,
     EMPTY,

@@ -57,11 +57,13 @@ class Moves(NamedTuple):
         start: (B, Q) int, the place where each move starts.
         end: (B, Q) int, the place where it ends.
         transitions: (B, Q, W) int64, what an agent observes of it.
+        n_places: places of a room, L.
     """
 
     start: np.ndarray
     end: np.ndarray
     transitions: np.ndarray
+    n_places: int
 
 
 class Banks(Protocol):
@@ -155,7 +157,7 @@ class Source(Protocol):
         """A batch for training."""
 
     def is_true(self, banks: Any, transitions: np.ndarray) -> np.ndarray | None:
-        """(B, Q) bool, which transitions (B, Q, W) happen in the rooms of the banks; None where that is not measured."""
+        """(B, Q) bool, which transitions (B, Q, W) happen in the rooms of the banks; None if that is not measured."""
 
 
 def pack(wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,11 +10,9 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from eswm_gym.rooms.transitions import ACTION, END, MASKED, SOURCE, parts
+from eswm_gym.rooms.transitions import MASKED, parts
 from eswm_gym.world_model.codecs import Codec
-from eswm_gym.world_model.predictions import Imagined, Prediction, PredictionLike
-
-__all__ = ["ACTION", "END", "ESWM", "MASKED", "SOURCE", "EncodedBank", "ModelConfig", "Prediction"]
+from eswm_gym.world_model.predictions import Imagined, PredictionLike
 
 CacheT = TypeVar("CacheT")
 

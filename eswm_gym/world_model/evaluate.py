@@ -91,9 +91,7 @@ def evaluate(
 
 
 @torch.inference_mode()
-def judge(
-    model: ESWM, source: Source, n_rooms: int = 500, seed: int = VALIDATION_SEED, chunk: int = 100
-) -> Judged:
+def judge(model: ESWM, source: Source, n_rooms: int = 500, seed: int = VALIDATION_SEED, chunk: int = 100) -> Judged:
     """The answers that `evaluate` measures, query by query. Those of one room depend on each other."""
     training = model.training
     model.eval()
@@ -151,7 +149,9 @@ def concatenate(judged: list[Judged]) -> Judged:
     """The answers of several batches of rooms as one; the loss is left out."""
     kind, masked, accurate, valid, cells, _ = zip(*judged, strict=True)
     return Judged(
-        *(np.concatenate(part) for part in (kind, masked, accurate)),
+        np.concatenate(kind),
+        np.concatenate(masked),
+        np.concatenate(accurate),
         None if valid[0] is None else np.concatenate(valid),
         np.concatenate(cells),
     )
@@ -173,7 +173,7 @@ def baselines(
         before, _, after = parts(problems.query)
         given = np.where((problems.masked == SOURCE)[..., None], after, before)
         for name, cells in (("majority", np.broadcast_to(common, given.shape)), ("copy", given)):
-            answer: Any = Answer(cells, np.full(shape, action), np.zeros(shape, bool))
+            answer = Answer(cells, np.full(shape, action), np.zeros(shape, bool))
             found[name].append(judge_answers(answer, source, banks, queries, problems))
     return {name: concatenate(judged).metrics() for name, judged in found.items()}
 

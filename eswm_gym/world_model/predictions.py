@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -20,9 +20,9 @@ class Answer(NamedTuple):
         unknown: (B, Q) bool, whether the answer is "I don't know" instead.
     """
 
-    cells: Tensor
-    action: Tensor
-    unknown: Tensor
+    cells: Any
+    action: Any
+    unknown: Any
 
 
 class Imagined(NamedTuple):

@@ -141,7 +141,7 @@ def _comparison(
 
 
 def _ablations() -> dict[str, Preset]:
-    """Small models: layers and heads in Open Arena; in Random Wall three of our additions to the paper's transformer."""
+    """Small models: layers and heads in Open Arena; in Random Wall our additions to the paper's transformer."""
     arena = TransformerConfig(64, dim=96, relational=False, readout="classes", codec="binary")
     shapes = [(6, 2), (6, 4), (6, 8), (6, 16), (2, 8), (4, 8), (8, 8)]
     wall = TransformerConfig(37, dim=96, layers=4, relational=False, readout="classes")

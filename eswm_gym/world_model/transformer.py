@@ -1,10 +1,10 @@
 """ESWM-T: a transformer over transitions without positional encoding, so that a bank is a set.
 
 Paper: "Model Selection and Training". The paper's model is a stack of transformer blocks over the bank and one query,
-with a logit for each state. Ours always has normalised queries and keys and a null token in each block (`Block`), and is
-trained with Muon. Ours and optional are queries that read the bank while the bank does not read them (`cross`), attention
-that sees which transitions share a state (`relational`), a read-out that points at states of the bank (`pointer`), blocks
-that are applied several times (`loops`), and weights that compare states from the start (`aligned`).
+with a logit for each state. Our blocks always normalise queries and keys and have a null token (`Block`), and they are
+trained with Muon. Optional additions of ours are queries that read the bank while the bank does not read them (`cross`),
+attention that sees which transitions share a state (`relational`), a read-out that points at states of the bank
+(`pointer`), blocks that are applied several times (`loops`), and weights that compare states from the start (`aligned`).
 """
 
 from __future__ import annotations
@@ -190,9 +190,7 @@ class Transformer(TokenModel):
                 yield x[:, -1].view(*query.shape[:2], -1)  # of the last token, the query's
             return
         x = self.embed(query)
-        yield from read_queries(
-            self.unrolled, bank.cache.keys_values, x, *self._reads(query, bank.memories, x.dtype)
-        )
+        yield from read_queries(self.unrolled, bank.cache.keys_values, x, *self._reads(query, bank.memories, x.dtype))
 
     def read_out(self, x: Tensor, bank: EncodedBank[Cache]) -> Prediction:
         return self._read_out(self.norm(x), bank.cache.tokens, bank.memories)

@@ -15,12 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from eswm_gym.rooms.grid import FORWARD, IN_FRONT, LEFT, N_ACTIONS, N_CELLS, N_CLASSES, RIGHT, WALL
-from eswm_gym.rooms.transitions import MASKED, parts
+from eswm_gym.rooms.transitions import MASKED
 from eswm_gym.world_model.blocks import Block, KeysValues, padding_mask, read_bank, read_queries
 from eswm_gym.world_model.codecs import EgocentricCodec
 from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
 from eswm_gym.world_model.predictions import ViewPrediction
-from eswm_gym.world_model.registration import INVERSE, N_KINDS, STAY, Registration, kinds_of, motion_of
+from eswm_gym.world_model.registration import INVERSE, N_KINDS, STAY, Registration, kinds_of, motion_of, split
 
 COMPARED = (LEFT, RIGHT, FORWARD, STAY)  # motions that an action can be
 N_FEATURES = 3 * N_CELLS * N_KINDS + 2 * len(COMPARED) + 2
@@ -107,8 +107,8 @@ class ViewTransformer(ESWM):
 
     def embed(self, rows: Tensor) -> Tensor:
         """(B, N, dim) tokens of (B, N, 51) transitions: the sum of the three components over sqrt(3)."""
-        source, action, end = parts(rows)
-        action = torch.where(action < 0, self.config.n_actions, action)[..., 0]
+        source, action, end = split(rows)
+        action = torch.where(action < 0, self.config.n_actions, action)
         return (self.codec.embed(source, end) + self.embed_action(action)) / 3**0.5
 
     def encode(self, memories: Tensor) -> EncodedBank:
@@ -160,8 +160,7 @@ class ViewTransformer(ESWM):
         if views is None:
             return None
         registration = self.registration
-        source, action, end = parts(query)
-        action = action[..., 0]
+        source, action, end = split(query)
         no_source = source[..., 0] == MASKED
         given = torch.where(no_source[..., None], end, source)
         acted = action.clamp(min=0)

@@ -98,7 +98,8 @@ class GridBanks:
         """All moves from poses on the floor, whether the bank shows them or not."""
         rooms, room = self.rooms, np.arange(len(self.rooms))[:, None]
         start, action = pack(np.repeat(rooms.free[..., None], N_ACTIONS, 2))
-        return Moves(start, rooms.targets[room, start, action], rows_of(rooms, start, action))
+        end = rooms.targets[room, start, action]
+        return Moves(start, end, rows_of(rooms, start, action), rooms.free.shape[1])
 
 
 def rows_of(rooms: GridRooms, pose: np.ndarray, action: np.ndarray) -> np.ndarray:

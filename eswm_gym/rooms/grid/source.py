@@ -62,4 +62,4 @@ class GridSource:
         return to_problems(banks, self.ask(rng, banks, n_queries), self.capacity)
 
     def is_true(self, banks: GridBanks, transitions: np.ndarray) -> None:
-        """Not measured: a view that could be seen in the room, but is another than the one asked for, counts as wrong."""
+        """Not measured: any other view than the one asked for counts as wrong, even if the room shows it."""

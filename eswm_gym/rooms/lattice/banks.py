@@ -54,7 +54,7 @@ class BankBatch:
         start, action = pack(observed_moves(rooms) & rooms.lattice.on_lattice)
         end = rooms.targets()[room, start, action]
         rows = np.stack([rooms.states[room, start], action, rooms.states[room, end]], 2)
-        return Moves(start, end, rows.astype(np.int64))
+        return Moves(start, end, rows.astype(np.int64), rooms.lattice.n_locations)
 
 
 def _shuffle(rng: np.random.Generator | Streams, rooms: RoomBatch, source: np.ndarray, action: np.ndarray) -> BankBatch:

@@ -43,7 +43,7 @@ class QueryBatch:
 
     @property
     def unknown(self) -> np.ndarray:
-        """(B, Q) int64, 1 where "I don't know" is right, else 0. Of a room that is observed nowhere nothing is known."""
+        """(B, Q) int64, 1 where "I don't know" is right, else 0. It is right for queries of no kind, too."""
         return ((self.kind == Kind.UNSOLVABLE) | (self.kind < 0)).astype(np.int64)
 
 
