@@ -249,9 +249,8 @@ def duplicates(run: Run) -> Found:
 
 def minigrid(run: Run) -> Found:
     rows = run.measure("eswm", find_model("minigrid", run.device), PRESETS["minigrid"].settings)
-    for method, metrics in baselines(
-        PRESETS["minigrid"].settings["minigrid"], run.rooms, 10**6 * (1 + run.seed)
-    ).items():
+    source = PRESETS["minigrid"].settings["minigrid"]
+    for method, metrics in baselines(source, run.rooms, 10**6 * (1 + run.seed)).items():
         rows += view_rows("minigrid", method, metrics)
     return Found(rows)
 

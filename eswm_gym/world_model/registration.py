@@ -3,9 +3,9 @@
 Transitions between symbols touch where symbols are equal, transitions between views where views overlap. Two views show
 neighbouring poses if one of them, turned and moved, agrees with the other where they overlap. The map begins with one
 memory. The others are placed around it, a few in each iteration, by attention over all poses of the map; a view is then
-looked up by the same attention. How much agreement and contradiction count is learned. MapNet (Henriques & Vedaldi, CVPR
-2018) also writes to and reads from a map by attention over poses. It knows the order of the views and the motion between
-them; ours knows only a set of transitions.
+looked up by the same attention. How much agreement and contradiction count is learned. MapNet (Henriques and Vedaldi,
+CVPR 2018) also writes to and reads from a map by attention over poses. It knows the order of the views and the motion
+between them; ours knows only a set of transitions.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """ESWM-T: a transformer over transitions without positional encoding, so that a bank is a set.
 
 Paper: "Model Selection and Training". The paper's model is a stack of transformer blocks over the bank and one query,
-with a logit for each state. Our blocks always normalise queries and keys and have a null token (`Block`), and they are
-trained with Muon. Optional additions of ours are queries that read the bank while the bank does not read them (`cross`),
+with a logit for each state. Our blocks always normalise queries and keys, have a null token (`Block`), and are trained
+with Muon. Optional additions of ours are queries that read the bank while the bank does not read them (`cross`),
 attention that sees which transitions share a state (`relational`), a read-out that points at states of the bank
-(`pointer`), blocks that are applied several times (`loops`), and weights that compare states from the start (`aligned`).
+(`pointer`), blocks that are applied several times (`loops`), and weights that compare states at first (`aligned`).
 """
 
 from __future__ import annotations
