@@ -19,7 +19,7 @@ from eswm_gym.agents.places import Place, PlaceMap
 from eswm_gym.agents.planning import CERTAIN_MOVE, COSTS, UNKNOWN, Plan, TransitionTable, follow, imagine_tables, search
 from eswm_gym.agents.saving import load_agent, save_agent
 from eswm_gym.agents.views import ViewAlbum, imagine_views
-from eswm_gym.options import require_choices
+from eswm_gym.checks import require_choices
 from eswm_gym.rooms.grid import FORWARD, IN_FRONT, N_CELLS, UNSEEN, WALL
 from eswm_gym.world_model import ESWM, ViewTransformer, load_pretrained
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from eswm_gym.agents.memory_bank import MemoryBank
-from eswm_gym.options import require_choices
+from eswm_gym.checks import require_choices
 from eswm_gym.rooms import N_ACTIONS
 from eswm_gym.world_model import END, ESWM, MASKED, EncodedBank
 
@@ -109,7 +109,8 @@ def imagine_tables(
     """
     tables: list[TransitionTable] = []
     for known, encoded, query in every_move(model, banks, also, chunk):
-        p = model.imagine(encoded, query[..., 0], query[..., 1])
+        cells, unknown = model.imagine(encoded, query[..., :1], query[..., 1])
+        p = torch.cat([cells[:, :, 0], unknown[..., None]], -1)
         require_numbers(model, p)
         entropy = torch.special.entr(p).sum(-1)
         probability, end = p.max(-1)

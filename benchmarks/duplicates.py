@@ -25,10 +25,10 @@ from report import Row, over_rooms, parser, print_table, save_figure, write_json
 from torch import Tensor
 from tqdm import tqdm
 
-from eswm_gym.rooms import N_ACTIONS, draw_queries
-from eswm_gym.world_model import ESWM
-from eswm_gym.world_model.data import Source, cells_of, to_problems
-from eswm_gym.world_model.eswm import ACTION, MASKED
+from eswm_gym.rooms import LatticeSource
+from eswm_gym.rooms.transitions import to_problems
+from eswm_gym.world_model import ACTION, ESWM, MASKED, Answer
+from eswm_gym.world_model.evaluate import cells_of, compare
 from eswm_gym.world_model.presets import PRESETS
 
 MODELS = ("rw-t-duplicates", "oa-t-duplicates")
@@ -52,31 +52,32 @@ class Answers(NamedTuple):
 
 
 @torch.inference_mode()
-def ask(model: ESWM, source: Source, n_rooms: int, seed: int, device: str = "cpu") -> Answers:
+def ask(model: ESWM, source: LatticeSource, n_rooms: int, seed: int, device: str = "cpu") -> Answers:
     """Ask a model, with and without context, about rooms that it never saw."""
     rng = np.random.default_rng(seed)
     banks = source.draw_banks(rng, n_rooms)
     rooms, batch = banks.rooms, np.arange(n_rooms)[:, None]
-    queries = source.mask(rng, draw_queries(rng, banks, QUERIES, source.mix, source.start(banks)))
-    problems = to_problems(banks, queries, source.capacity, model.config.n_states)
-    blank = problems.memories.clone()
+    queries = source.ask(rng, banks, QUERIES)
+    problems = to_problems(banks, queries, source.capacity)
+    blank = problems.memories.copy()
     blank[:, -source.context :] = MASKED
     right = {}
     for method, memories in zip(METHODS, (problems.memories, blank), strict=True):
-        answer = likeliest(model, memories, problems.query, problems.masked, device)
-        accurate = answer == problems.target.numpy()
-        leads_to = rooms.states[batch, rooms.targets()[batch, queries.location, answer % N_ACTIONS]]
-        same_end = (leads_to == queries.transitions[..., 2]) & (answer < N_ACTIONS)
+        answer = likeliest(model, *map(torch.from_numpy, (memories, problems.query, problems.masked)), device)
+        accurate, _ = compare(answer, problems)
+        move = answer.action % model.config.n_actions
+        leads_to = rooms.states[batch, rooms.targets()[batch, queries.location, move]]
+        same_end = (leads_to == queries.transitions[..., 2]) & ~answer.unknown
         right[method, "accuracy"] = accurate
         right[method, "validity"] = accurate | ((queries.masked == ACTION) & same_end)
     return Answers(queries.kind, queries.masked, rooms.duplicated()[batch, queries.location], right)
 
 
-def likeliest(model: ESWM, memories: Tensor, query: Tensor, masked: Tensor, device: str) -> np.ndarray:
-    """(B, Q) int, the likeliest class of the masked component of each query, a few rooms at a time."""
+def likeliest(model: ESWM, memories: Tensor, query: Tensor, masked: Tensor, device: str) -> Answer:
+    """The likeliest answers, as NumPy arrays, a few rooms at a time."""
     parts = (part.to(device).split(250) for part in (memories, query, masked))
     answers = [model(bank, asked).answer(component) for bank, asked, component in zip(*parts, strict=True)]
-    return torch.cat(answers).cpu().numpy()
+    return Answer(*(torch.cat(part).cpu().numpy() for part in zip(*answers, strict=True)))
 
 
 def rows_of(setting: str, answers: Answers, asked: np.ndarray, seed: int) -> list[Row]:
@@ -96,7 +97,6 @@ def duplicate_rows(n_rooms: int, seed: int, device: str = "cpu", models: Sequenc
     for name in models:
         model, preset = find_model(name, device), PRESETS[find_info(name)["training"]["preset"]]
         for setting, source in tqdm(preset.settings.items(), desc=name, disable=None):
-            assert isinstance(source, Source)
             answers = ask(model, source, n_rooms, 10**6 * (1 + seed), device)
             # Where a room offers none of the kinds that are wanted, others are drawn in their place.
             wanted = np.asarray(source.mix)[answers.kind] > 0

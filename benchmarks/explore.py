@@ -78,13 +78,12 @@ def moves_to_ask(room: Room, explored: MemoryBank, generated: MemoryBank) -> np.
 @torch.inference_mode()
 def accuracies(model: ESWM, bank: MemoryBank, moves: np.ndarray) -> dict[str, np.ndarray]:
     """For each component (Q,) bool, whether the model fills it in as it was when it is masked."""
-    device = next(model.parameters()).device
-    encoded = model.encode(torch.from_numpy(bank.to_numpy())[None].to(device))
+    encoded = model.encode(torch.from_numpy(bank.to_numpy())[None].to(model.device))
     right = {}
     for name, component in COMPONENTS.items():
         query = moves.copy()
         query[:, component] = MASKED
-        answer = model.predict(encoded, torch.from_numpy(query)[None].to(device)).head(component)[0].argmax(-1)
+        answer = model.predict(encoded, torch.from_numpy(query)[None].to(model.device)).head(component)[0].argmax(-1)
         right[name] = answer.cpu().numpy() == moves[:, component]
     return right
 

@@ -25,11 +25,10 @@ from eswm_gym.analysis import (
     room_of_kind,
     several_banks,
 )
-from eswm_gym.analysis.figures import WALL, draw_map, draw_room, free_edges, place_colors
+from eswm_gym.analysis.figures import WALL_COLOR, draw_map, draw_room, free_edges, place_colors
 from eswm_gym.analysis.rooms import take
 from eswm_gym.rooms import RoomBatch
-from eswm_gym.rooms.grid import WALL as WALL_CLASS
-from eswm_gym.rooms.grid import GridBanks, GridConfig, poses
+from eswm_gym.rooms.grid import WALL, GridBanks, GridConfig, poses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -276,9 +275,9 @@ def _draw_isomap(axis: Axes, rooms: RoomBatch, found: Activations, layer: int, d
 def _draw_layout(axis: Axes, grid: np.ndarray, cells: np.ndarray) -> None:
     """A layout, floor in the colours of its places."""
     picture = np.ones((*grid.shape, 3))
-    picture[:] = [int(WALL[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    picture[:] = [int(WALL_COLOR[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     for (x, y), color in zip(cells.astype(int), place_colors(cells), strict=True):
-        if grid[y, x] != WALL_CLASS:
+        if grid[y, x] != WALL:
             picture[y, x] = color
     axis.imshow(picture)
     axis.axis("off")

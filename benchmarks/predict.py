@@ -39,11 +39,9 @@ from significance import Test, print_tests
 from tqdm import tqdm
 
 from eswm_gym.rooms import RoomConfig
-from eswm_gym.rooms.grid import GridConfig
+from eswm_gym.rooms.transitions import COMPONENTS, Source
 from eswm_gym.world_model import ESWM
-from eswm_gym.world_model.data import COMPONENTS, Source, cells_of
-from eswm_gym.world_model.evaluate import Judged, evaluate, judge
-from eswm_gym.world_model.grid_evaluate import baselines
+from eswm_gym.world_model.evaluate import Judged, baselines, cells_of, judge
 from eswm_gym.world_model.lookup import Lookup, PathIntegrator
 from eswm_gym.world_model.presets import PRESETS
 
@@ -79,7 +77,7 @@ COMPARED = {
 }
 SHAPES = ("6l-2h", "6l-4h", "6l-8h", "6l-16h", "2l-8h", "4l-8h", "8l-8h")
 ATTENTION = ("cross", "cross-relations", "joint", "joint-relations", "cross-unaligned")
-Settings = Mapping[str, RoomConfig | GridConfig | Source]
+Settings = Mapping[str, Source]
 
 
 class Found(NamedTuple):
@@ -117,10 +115,11 @@ class Run:
         rows = []
         for setting, problems in settings.items():
             seed = 10**6 * (1 + self.seed)
-            if isinstance(problems, GridConfig):
-                rows += view_rows(setting, method, evaluate(model, problems, self.rooms, seed))
+            judged = judge(model, problems, self.rooms, seed)
+            if judged.valid is None:  # views
+                rows += view_rows(setting, method, judged.metrics())
             else:
-                rows += rows_of(setting, method, judge(model, problems, self.rooms, seed), self.seed)
+                rows += rows_of(setting, method, judged, self.seed)
         return rows
 
     def trained(self, name: str, method: str) -> list[Row]:
@@ -250,7 +249,8 @@ def duplicates(run: Run) -> Found:
 
 def minigrid(run: Run) -> Found:
     rows = run.measure("eswm", find_model("minigrid", run.device), PRESETS["minigrid"].settings)
-    for method, metrics in baselines(GridConfig(), run.rooms, 10**6 * (1 + run.seed)).items():
+    source = PRESETS["minigrid"].settings["minigrid"]
+    for method, metrics in baselines(source, run.rooms, 10**6 * (1 + run.seed)).items():
         rows += view_rows("minigrid", method, metrics)
     return Found(rows)
 

@@ -24,8 +24,8 @@ import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.rooms import RoomConfig, draw_queries, generate_rooms, hex_lattice, spanning_banks
 from eswm_gym.rooms.grid import SIZE, GridConfig, GridRooms, free_poses, generate_grids, poses, targets_of, views_of
 from eswm_gym.world_model import MASKED, Transformer
-from eswm_gym.world_model.data import ProblemStream
 from eswm_gym.world_model.presets import PRESETS
+from eswm_gym.world_model.stream import ProblemStream, to_tensors
 
 ROOM_BATCH, QUERIES = 512, 48
 VECTOR_ROOMS, SYNC_ROOMS = 4096, 64
@@ -237,7 +237,7 @@ def table_rows(seed: int, device: str, budget: float) -> list[Row]:
         found = spanning_banks(rng, generate_rooms(rng, 1, RoomConfig.random_wall(3, hidden=0.0))).transitions()
         bank[:, : found.shape[1]] = found[:, :N_MEMORIES]
     memories = torch.from_numpy(bank).to(device)
-    source = torch.arange(N_STATES, device=device).repeat_interleave(N_ACTIONS)[None]
+    source = torch.arange(N_STATES, device=device).repeat_interleave(N_ACTIONS)[None, :, None]
     action = torch.arange(N_ACTIONS, device=device).repeat(N_STATES)[None]
     config = PRESETS["random-wall"].model
     calls: dict[str, Callable[[], object]] = {}
@@ -245,19 +245,19 @@ def table_rows(seed: int, device: str, budget: float) -> list[Row]:
         model = Transformer(replace(config, query_attention=attention)).eval().to(device)
 
         def whole(model=model) -> None:
-            model.imagine(model.encode(memories), source, action).cpu()
+            model.imagine(model.encode(memories), source, action).cells.cpu()
 
         calls[f"{attention}-batched"] = whole
         if attention == "cross":
             with torch.inference_mode():
                 encoded = model.encode(memories)
-            calls["cross-cached"] = lambda m=model, e=encoded: m.imagine(e, source, action).cpu()
+            calls["cross-cached"] = lambda m=model, e=encoded: m.imagine(e, source, action).cells.cpu()
         else:
 
             def one_by_one(model=model) -> None:
                 encoded = model.encode(memories)
                 for i in range(source.shape[1]):
-                    model.imagine(encoded, source[:, i : i + 1], action[:, i : i + 1]).cpu()
+                    model.imagine(encoded, source[:, i : i + 1], action[:, i : i + 1]).cells.cpu()
 
             calls["joint-one-by-one"] = one_by_one
     with torch.inference_mode():
@@ -275,12 +275,12 @@ def training_rows(seed: int, device: str, budget: float) -> list[Row]:
     for block in model.blocks:
         block.compile(dynamic=False)
     source = preset.sources[0]
-    stream = ProblemStream((source,), preset.model.n_states, preset.rooms, preset.queries, seed)
-    memories, query, target, masked = (tensor.to(device) for tensor in stream.batch(0))
+    stream = ProblemStream((source,), preset.rooms, preset.queries, seed)
+    problems = to_tensors(stream.batch(0), device)
 
     def step() -> None:
         with torch.autocast(device, torch.bfloat16):
-            loss = model(memories, query).loss(target, masked)
+            loss = model(problems.memories, problems.query).loss(problems)
         loss.backward()
         model.zero_grad()
         loss.item()

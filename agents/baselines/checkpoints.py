@@ -8,7 +8,8 @@ from typing import Any
 
 from stable_baselines3.common.policies import ActorCriticPolicy
 
-from eswm_gym.world_model.pretrained import CheckpointError, _files, read_info, read_weights, write_pair
+from eswm_gym.files import CheckpointError
+from eswm_gym.world_model.pretrained import files_of, read_info, read_weights, write_pair
 
 WEIGHTS = Path(__file__).parent / "weights"
 _SHARED = ("pi_features_extractor.", "vf_features_extractor.")  # other names of features_extractor's weights
@@ -37,7 +38,7 @@ def load_policy(
         FileNotFoundError: if either file is missing.
         CheckpointError: if they are damaged, foreign, or do not belong together, or a weight is not finite.
     """
-    weights, description = _files(WEIGHTS / path if str(path) in available() else path)
+    weights, description = files_of(WEIGHTS / path if str(path) in available() else path)
     info = read_info(description)
     if not weights.exists():
         raise FileNotFoundError(f"no weights at {weights}")
@@ -61,9 +62,7 @@ def load_policy(
 def save_policy(
     policy: ActorCriticPolicy, path: str | Path, architecture: str, config: dict[str, Any], **info: Any
 ) -> None:
-    """Write PATH.safetensors and PATH.json, each to a temporary file first, so that neither is ever half written.
-
-    A kill at any moment leaves the old policy or the new one, as of `save_model`.
+    """Write PATH.safetensors and PATH.json so that a kill at any moment leaves the old policy or the new one.
 
     Args:
         policy: its weights are written in float32 from any device.

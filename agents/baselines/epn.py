@@ -19,7 +19,7 @@ from eswm_gym.agents.base import Info, Observation, end_of, state_of
 from eswm_gym.agents.baselines.policy_agent import TOGETHER, PolicyAgent
 from eswm_gym.envs import HexRoomEnv
 from eswm_gym.rooms import N_ACTIONS, Room, RoomConfig
-from eswm_gym.world_model.transformer import N_RELATIONS
+from eswm_gym.world_model.blocks import N_RELATIONS
 from eswm_gym.wrappers import EpisodicMemory, ManyGoals
 
 CAPACITY = 200  # transitions in the episodic memory

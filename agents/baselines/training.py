@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
 from collections import defaultdict
@@ -17,7 +16,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from tqdm import tqdm
 
-FINAL_LR = 0.02  # share of the peak
+from eswm_gym.files import replacing
+from eswm_gym.runs import Interrupt, falling, progress_bar
 
 
 class Training(BaseCallback):
@@ -44,7 +44,7 @@ class Training(BaseCallback):
         super().__init__()
         self.checkpoint, self.seed, self.lr, self.report_every = out / "checkpoint.pt", seed, lr, report_every
         self.share_done, self.figures = share_done, figures
-        self.episodes, self.seconds, self.stopped = 0, 0.0, False
+        self.episodes, self.seconds, self._interrupt = 0, 0.0, Interrupt()
         self._seen: defaultdict[str, list[float]] = defaultdict(list)
 
     @property
@@ -54,7 +54,7 @@ class Training(BaseCallback):
 
     def learning_rate(self, _: float) -> float:
         """The learning rate now, a schedule for the algorithm."""
-        return self.lr * max(FINAL_LR, 1 - self.done)
+        return self.lr * falling(self.done)
 
     def run(self, model: OnPolicyAlgorithm) -> bool:
         """Train until the budget is spent or Ctrl-C, and write a checkpoint.
@@ -62,24 +62,21 @@ class Training(BaseCallback):
         Returns:
             Whether the run is complete.
         """
-        self._bar = tqdm(total=1.0, disable=not sys.stderr.isatty(), bar_format="{l_bar}{bar}| {postfix}")
+        self._bar = progress_bar()
         self._begun = self._reported = time.monotonic()
         self._before = self.seconds
-        # The first Ctrl-C or SIGTERM only asks to stop; a second one kills.
-        handlers = {s: signal.signal(s, self._ask_to_stop) for s in (signal.SIGINT, signal.SIGTERM)}
+        fresh = model.num_timesteps == 0
         try:
-            fresh = model.num_timesteps == 0
-            model.learn(sys.maxsize // 2, callback=self, log_interval=None, reset_num_timesteps=fresh)  # type: ignore[arg-type]
+            with self._interrupt:
+                model.learn(sys.maxsize // 2, callback=self, log_interval=None, reset_num_timesteps=fresh)  # type: ignore[arg-type]
         finally:
-            for s, handler in handlers.items():
-                signal.signal(s, handler)
             self._bar.close()
         self._report()
         self.save(model)
-        return not self.stopped
+        return not self._interrupt.stop
 
     def save(self, model: OnPolicyAlgorithm) -> None:
-        """Write the checkpoint to a temporary file, then rename it: a kill at any moment leaves a good one."""
+        """Write the checkpoint; a kill at any moment leaves the old one or the new one."""
         state = {
             "seed": self.seed,
             "steps": model.num_timesteps,
@@ -87,10 +84,8 @@ class Training(BaseCallback):
             "seconds": self.seconds,
             "parameters": model.get_parameters(),
         }
-        self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.checkpoint.with_suffix(".tmp")
-        torch.save(state, temporary)
-        temporary.replace(self.checkpoint)
+        with replacing(self.checkpoint) as temporary:
+            torch.save(state, temporary)
 
     def resume(self, model: OnPolicyAlgorithm) -> None:
         """Go on from the checkpoint, in new episodes.
@@ -122,17 +117,13 @@ class Training(BaseCallback):
             "stable_baselines3": stable_baselines3.__version__,
         }
 
-    def _ask_to_stop(self, signum: int, frame: Any) -> None:
-        self.stopped = True
-        signal.signal(signum, signal.SIG_DFL)
-
     def _on_step(self) -> bool:
         self.seconds = self._before + time.monotonic() - self._begun
         for info, done in zip(self.locals["infos"], self.locals["dones"], strict=True):
             self.episodes += int(done)
             for name, value in (self.figures(info, bool(done)) or {}).items():
                 self._seen[name].append(value)
-        return self.done < 1 and not self.stopped
+        return self.done < 1 and not self._interrupt.stop
 
     def _on_rollout_end(self) -> None:
         self._bar.update(min(1.0, self.done) - self._bar.n)

@@ -14,15 +14,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from eswm_gym.options import require_choices
-from eswm_gym.rooms import BankBatch, observed_moves
-from eswm_gym.rooms.grid import N_CELLS, GridBanks, rows_of
-from eswm_gym.world_model import ACTION, END, ESWM, MASKED, SOURCE, ModelConfig
+from eswm_gym.checks import require_choices
+from eswm_gym.rooms.transitions import SOURCE, Banks, mask
+from eswm_gym.world_model import ESWM, ModelConfig
 from eswm_gym.world_model.pretrained import build_model
 
 Task = Literal["source", "action", "end"]
 TASKS: tuple[Task, ...] = ("source", "action", "end")
-COMPONENT = {"source": SOURCE, "action": ACTION, "end": END}
 CHUNK = 8  # banks in one pass; more leave the cache of a CPU and are slower
 
 
@@ -71,10 +69,10 @@ class Activations:
         return total / np.where(count > 0, count, np.nan)[:, None]
 
 
-def queries_of(banks: BankBatch | GridBanks, task: Task) -> PlaceQueries:
+def queries_of(banks: Banks, task: Task) -> PlaceQueries:
     """Ask for one component of all observed transitions of each room that stay on its lattice.
 
-    In MiniGrid these are all moves from poses on the floor, with banks that show the whole room.
+    In MiniGrid these are all moves from poses on the floor; the banks should show the whole room.
 
     Args:
         banks: B banks.
@@ -84,24 +82,11 @@ def queries_of(banks: BankBatch | GridBanks, task: Task) -> PlaceQueries:
         ValueError: if there is no such component.
     """
     require_choices(task=(task, TASKS))
-    if isinstance(banks, GridBanks):
-        targets = banks.rooms.targets
-        moves = np.repeat(banks.rooms.free[..., None], targets.shape[2], 2)
-    else:
-        moves, targets = observed_moves(banks.rooms) & banks.rooms.lattice.on_lattice, banks.rooms.targets()
-    start, action = _packed(moves)
-    room = np.arange(len(targets))[:, None]
-    end = targets[room, start, action]
-    if isinstance(banks, GridBanks):
-        query = rows_of(banks.rooms, np.maximum(start, 0), action)
-        parts = (slice(0, N_CELLS), slice(N_CELLS, N_CELLS + 1), slice(N_CELLS + 1, None))
-    else:
-        states = banks.rooms.states
-        query = np.stack([states[room, start], action, states[room, end]], 2).astype(np.int64)
-        parts = (slice(0, 1), slice(1, 2), slice(2, 3))
-    query[..., parts[COMPONENT[task]]] = MASKED
-    place = np.where(start < 0, -1, end if task == "source" else start)
-    return PlaceQueries(banks.transitions().astype(np.int64), query, place, moves.shape[1])
+    component = TASKS.index(task)
+    moves = banks.moves()
+    query = mask(moves.transitions, np.full(moves.start.shape, component))
+    place = np.where(moves.start < 0, -1, moves.end if component == SOURCE else moves.start)
+    return PlaceQueries(banks.transitions().astype(np.int64), query, place, moves.n_places)
 
 
 def activations(model: ESWM, queries: PlaceQueries, chunk: int = CHUNK) -> Activations:
@@ -125,7 +110,7 @@ def activations(model: ESWM, queries: PlaceQueries, chunk: int = CHUNK) -> Activ
 def place_means(
     model: ESWM, queries: PlaceQueries, layers: Sequence[int] | None = None, chunk: int = CHUNK
 ) -> np.ndarray:
-    """Mean activation of each place, bank by bank: all that many rooms leave in memory.
+    """Mean activation of each place, bank by bank: of many rooms, all activations would not fit into memory.
 
     Args:
         model, queries, chunk: as for `activations`.
@@ -148,8 +133,8 @@ def place_means(
 def untrained(config: ModelConfig, seed: int = 0) -> ESWM:
     """A random network of the shape of a trained one: the control of the paper.
 
-    Training here starts from residual branches of zero, of which nothing would remain but the query itself; so weights
-    that start from zero are drawn as torch draws those of a linear layer.
+    Training starts with residual branches of zero, so that an untrained model would only pass the query on. Therefore
+    weights that start from zero are drawn as torch draws those of a linear layer.
     """
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -163,19 +148,7 @@ def untrained(config: ModelConfig, seed: int = 0) -> ESWM:
 @torch.inference_mode()
 def _passes(model: ESWM, queries: PlaceQueries, chunk: int) -> Iterator[tuple[int, torch.Tensor]]:
     """The first bank of each pass and its activations (depth, b, Q, dim)."""
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
     for first in range(0, len(queries), chunk):
         part = slice(first, first + chunk)
-        encoded = model.encode(torch.from_numpy(queries.memories[part]).to(device))
-        yield first, model.activations(encoded, torch.from_numpy(queries.query[part]).to(device)).float()
-
-
-def _packed(moves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(B, Q) int place and action of the moves (B, L, A) bool that are True, the rest place -1 and action 0."""
-    count = moves.sum((1, 2))
-    room, start, action = np.nonzero(moves)
-    slot = np.arange(len(room)) - np.repeat(np.cumsum(count) - count, count)
-    packed = np.full((2, len(moves), max(1, count.max(initial=0))), -1)
-    packed[:, room, slot] = start, action
-    packed[1] = np.maximum(packed[1], 0)
-    return packed[0], packed[1]
+        encoded = model.encode(torch.from_numpy(queries.memories[part]).to(model.device))
+        yield first, model.activations(encoded, torch.from_numpy(queries.query[part]).to(model.device)).float()

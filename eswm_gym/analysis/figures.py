@@ -9,7 +9,7 @@ from scipy.linalg import orthogonal_procrustes
 
 from eswm_gym.rooms import RoomBatch
 
-INK, LINE, WALL, HIDDEN = "#333333", "#777777", "#3d3d3d", "#eeeeee"
+INK, LINE, WALL_COLOR, HIDDEN_COLOR = "#333333", "#777777", "#3d3d3d", "#eeeeee"
 
 
 def place_colors(positions: np.ndarray) -> np.ndarray:
@@ -49,7 +49,7 @@ def draw_room(axis: Any, rooms: RoomBatch, room: int = 0, cluster: np.ndarray | 
     observed = rooms.observed[room] if cluster is None else cluster >= 0
     for i, centre in enumerate(xy):
         wall = rooms.walls[room, i]
-        face = WALL if wall and observed[i] else "#b8b8b8" if wall else colors[i] if observed[i] else HIDDEN
+        face = WALL_COLOR if wall and observed[i] else "#b8b8b8" if wall else colors[i] if observed[i] else HIDDEN_COLOR
         rim = INK if cluster is not None and cluster[i] > 0 else "white"
         hexagon = RegularPolygon(tuple(centre), 6, radius=0.56, facecolor=face, edgecolor=rim, linewidth=0.8)
         hexagon.set(hatch="////" if wall and not observed[i] else None, zorder=1 if rim == "white" else 2)

@@ -49,8 +49,7 @@ def gap_belief(model: ESWM, banks: BankBatch, cluster: np.ndarray, chunk: int = 
     crosses = (free[..., None] & free[:, ahead]) & (cluster[:, ahead] != cluster[..., None])
     if not crosses.any((1, 2)).all():
         raise ValueError("a room has no two clusters side by side")
-    device = next(model.parameters()).device
-    memories = torch.from_numpy(banks.transitions().astype(np.int64)).to(device)
+    memories = torch.from_numpy(banks.transitions().astype(np.int64)).to(model.device)
     beliefs = []
     for first in range(0, len(memories), chunk):
         part = slice(first, first + chunk)
@@ -58,7 +57,7 @@ def gap_belief(model: ESWM, banks: BankBatch, cluster: np.ndarray, chunk: int = 
         states = rooms.states[part]
         query = np.full((*ahead.shape, 3), MASKED)[None].repeat(len(states), 0)
         query[..., 0], query[..., 1] = states[..., None], np.arange(ahead.shape[1])
-        p = model.predict(encoded, torch.from_numpy(query).flatten(1, 2).to(device)).end.float().softmax(-1)
+        p = model.predict(encoded, torch.from_numpy(query).flatten(1, 2).to(model.device)).end.float().softmax(-1)
         p = p.unflatten(1, ahead.shape).cpu().numpy()  # (b, L, 6, n_states + 1)
         for i, room in enumerate(range(first, first + len(states))):
             start, action = np.nonzero(crosses[room])
@@ -76,10 +75,10 @@ def gap_belief(model: ESWM, banks: BankBatch, cluster: np.ndarray, chunk: int = 
 
 
 def placement_belief(lattice: HexLattice, cluster: np.ndarray, walls: np.ndarray, prior: np.ndarray) -> float:
-    """What can be known of how two clusters lie, by who knows the lattice, the walls that there may be, and all moves.
+    """How well one can know how two clusters lie, given the lattice, the walls that there may be and all moves.
 
-    All ways count to lay both into the rooms of the prior: what is free on free locations, what is an obstacle on
-    walls, no location twice.
+    Counts all ways to lay both clusters into the rooms of the prior so that free locations lie on free ones, obstacles
+    on walls, and no location is taken twice.
 
     Args:
         lattice: of the room.

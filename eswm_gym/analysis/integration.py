@@ -21,9 +21,9 @@ from eswm_gym.rooms import (
     random_regions,
     spanning_banks,
 )
-from eswm_gym.world_model import ESWM, MASKED
-from eswm_gym.world_model.data import to_problems
-from eswm_gym.world_model.evaluate import is_valid
+from eswm_gym.rooms.transitions import ACTION, MASKED, mask, to_problems
+from eswm_gym.world_model import ESWM, Answer
+from eswm_gym.world_model.evaluate import compare, complete
 
 UNSEEN_ONLY = (1.0, 0.0, 0.0, 0.0)
 
@@ -45,11 +45,10 @@ def predictions(model: ESWM, memories: np.ndarray, query: np.ndarray, chunk: int
     Raises:
         ValueError: if the banks are longer than any that the model was trained on.
     """
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
     found = []
     for first in range(0, len(memories), chunk):
         banks, asked = (
-            torch.from_numpy(x[first : first + chunk].astype(np.int64)).to(device) for x in (memories, query)
+            torch.from_numpy(x[first : first + chunk].astype(np.int64)).to(model.device) for x in (memories, query)
         )
         heads = model(banks, asked)
         n_classes = max(head.shape[2] for head in heads)
@@ -73,9 +72,13 @@ def right_answers(
         (B, Q) bool, accurate: the generating transition, "I don't know" if the query is unsolvable; and (B, Q) bool,
         valid: any that is true in the room.
     """
-    problems = to_problems(banks, queries, banks.source.shape[1], model.config.n_states)
-    answer = predictions(model, memories, problems.query.numpy()).argmax(2)
-    return answer == problems.target.numpy(), is_valid(answer, banks, queries, model.config)
+    problems = to_problems(banks, queries)
+    best = predictions(model, memories, problems.query).argmax(2)
+    unknown = best == np.where(queries.masked == ACTION, model.config.n_actions, model.config.n_states)
+    answer = Answer(best[..., None], best, unknown)
+    accurate, _ = compare(answer, problems)
+    true = banks.rooms.is_true(complete(answer, problems))
+    return accurate, true | (unknown & (problems.unknown == 1))
 
 
 def sized_banks(rng: np.random.Generator, n: int, config: RoomConfig, hidden: int = 0, extra: int = 0) -> BankBatch:
@@ -201,9 +204,9 @@ def shortcut_divergences(
 ) -> tuple[np.ndarray, np.ndarray]:
     """How much one more memory changes predictions (paper: "ESWM integrates memories", b).
 
-    Two more memories are drawn for each bank. Asked are unseen moves whose path one of them shortens (the informative
-    memory) and the other does not; a memory of the very move, or of its reverse, would be the answer and is none of
-    the two.
+    Two more memories are drawn for each bank. The queries are unseen moves whose path one of the two shortens (the
+    informative memory) and the other does not. Neither is the move that is asked about or its reverse, which would be
+    the answer itself.
 
     Args:
         model: on any device.
@@ -244,6 +247,4 @@ def _first(wanted: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _query(queries: QueryBatch, columns: np.ndarray) -> np.ndarray:
     """(B, n, 3) int, the queries in these columns (B, n) with their components masked."""
-    query = queries.transitions.copy()
-    np.put_along_axis(query, queries.masked[..., None], MASKED, 2)
-    return np.take_along_axis(query, columns[..., None], 1)
+    return np.take_along_axis(mask(queries.transitions, queries.masked), columns[..., None], 1)

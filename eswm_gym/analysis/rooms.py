@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from eswm_gym.options import require_choices
+from eswm_gym.checks import require_choices
 from eswm_gym.rooms import BankBatch, HexLattice, RoomBatch, hex_lattice, random_regions, spanning_banks
 
 KINDS = ("no-wall", "straight-wall", "two-walls", "clump", "partly-observed")

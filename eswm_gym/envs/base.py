@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from eswm_gym.options import require_choices
+from eswm_gym.checks import require_choices
 
 TASKS = ("navigate", "explore")
 STEP_PENALTY = -0.01

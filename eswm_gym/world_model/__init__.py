@@ -1,10 +1,12 @@
 """The Episodic Spatial World Model: architectures, training, pretrained weights. Needs no environment library."""
 
+from eswm_gym.files import CheckpointError
+from eswm_gym.rooms.transitions import ACTION, END, MASKED, SOURCE
 from eswm_gym.world_model.emwm import EMWM, EMWMConfig
-from eswm_gym.world_model.eswm import ACTION, END, ESWM, MASKED, SOURCE, EncodedBank, ModelConfig, Prediction
+from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
 from eswm_gym.world_model.lookup import Lookup, PathIntegrator
+from eswm_gym.world_model.predictions import Answer, Imagined, Prediction, ViewPrediction
 from eswm_gym.world_model.pretrained import (
-    CheckpointError,
     available,
     load_model,
     load_pretrained,
@@ -13,7 +15,7 @@ from eswm_gym.world_model.pretrained import (
 from eswm_gym.world_model.recurrent import Recurrent, RecurrentConfig
 from eswm_gym.world_model.tem_t import TEMT, TEMTConfig
 from eswm_gym.world_model.transformer import Transformer, TransformerConfig
-from eswm_gym.world_model.view_transformer import ViewPrediction, ViewTransformer, ViewTransformerConfig
+from eswm_gym.world_model.view_transformer import ViewTransformer, ViewTransformerConfig
 
 __all__ = [
     "ACTION",
@@ -23,9 +25,11 @@ __all__ = [
     "MASKED",
     "SOURCE",
     "TEMT",
+    "Answer",
     "CheckpointError",
     "EMWMConfig",
     "EncodedBank",
+    "Imagined",
     "Lookup",
     "ModelConfig",
     "PathIntegrator",

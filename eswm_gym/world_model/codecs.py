@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -9,7 +12,39 @@ from torch import Tensor, nn
 from eswm_gym.rooms.grid import N_CELLS, N_CLASSES
 
 
-class IntegerCodec(nn.Module):
+class Codec(nn.Module, ABC):
+    """What a state is to a model.
+
+    Attributes:
+        cells: C, cells of a state.
+        n_classes: K, classes of a cell.
+        refusal: message about a cell of no class, with places for the cell and the last class.
+    """
+
+    cells: int
+    n_classes: int
+    refusal: str
+
+    @abstractmethod
+    def embed(self, source: Tensor, end: Tensor) -> Tensor:
+        """(..., dim) sum of the embeddings of source and end states, -1 for masked: (...) symbols or (..., C) cells."""
+
+    @abstractmethod
+    def read_out(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits of source and end from tokens (..., dim)."""
+
+    def check(self, states: Tensor) -> None:
+        """Refuse states that have a cell of no class; a masked one is refused as well.
+
+        Raises:
+            ValueError: naming the first such cell.
+        """
+        outside = (states < 0) | (states >= self.n_classes)
+        if outside.any():
+            raise ValueError(self.refusal.format(int(states[outside][0]), self.n_classes - 1))
+
+
+class IntegerCodec(Codec):
     """States are integers 0 ... n_states - 1, each its own symbol (paper: "Random Wall").
 
     Args:
@@ -19,9 +54,12 @@ class IntegerCodec(nn.Module):
         heads: whether the codec reads out a logit for each class.
     """
 
+    cells = 1
+    refusal = "state {} is outside the vocabulary 0 ... {}"
+
     def __init__(self, n_states: int, dim: int, embeddings: bool = True, heads: bool = True) -> None:
         super().__init__()
-        self.n_states = n_states
+        self.n_classes = n_states
         self.embeddings = embeddings
         self.n_outputs = n_states + 1  # of a head
         rows = n_states + 1 if embeddings else 2
@@ -47,16 +85,6 @@ class IntegerCodec(nn.Module):
     def to_logits(self, outputs: Tensor) -> Tensor:
         """(..., n_states + 1) logits from what a head of the codec puts out."""
         return outputs
-
-    def check(self, states: Tensor) -> None:
-        """Refuse states outside the vocabulary; a masked one is outside as well.
-
-        Raises:
-            ValueError: naming the first of them.
-        """
-        outside = (states < 0) | (states >= self.n_states)
-        if outside.any():
-            raise ValueError(f"state {int(states[outside][0])} is outside the vocabulary 0 ... {self.n_states - 1}")
 
 
 class BinaryCodec(IntegerCodec):
@@ -95,28 +123,15 @@ class BinaryCodec(IntegerCodec):
     def to_logits(self, outputs: Tensor) -> Tensor:
         """(..., n_states + 1) log-probabilities, for a state the sum of those of its bits."""
         bit, unknown = outputs[..., None, :-1].float(), outputs[..., -1:].float()
-        state = torch.where(self.bits, F.logsigmoid(bit), F.logsigmoid(-bit)).sum(-1)
+        state = torch.where(self.bits, F.logsigmoid(bit), F.logsigmoid(-bit)).sum(-1)  # (..., n_states)
         return torch.cat([state + F.logsigmoid(-unknown), F.logsigmoid(unknown)], -1)
 
 
-def check_codec(name: str) -> None:
-    """Refuse a name that is not a codec's.
-
-    Raises:
-        ValueError: naming it.
-    """
-    if name not in ("integer", "binary"):
-        raise ValueError(f"codec must be integer or binary, got {name!r}")
+CodecName = Literal["integer", "binary"]
+CODECS: dict[str, type[IntegerCodec]] = {"integer": IntegerCodec, "binary": BinaryCodec}  # of symbols
 
 
-def build_codec(name: str, n_states: int, dim: int, embeddings: bool = True, heads: bool = True) -> IntegerCodec:
-    """The "integer" or "binary" codec."""
-    if name == "binary":
-        return BinaryCodec(n_states, dim, heads)
-    return IntegerCodec(n_states, dim, embeddings, heads)
-
-
-class EgocentricCodec(nn.Module):
+class EgocentricCodec(Codec):
     """States are egocentric views of 25 cells, each of nine classes (paper: "MiniGrid" in "Training Details").
 
     Each cell is embedded by itself; the embeddings side by side are projected to the width of a token. The read-out is
@@ -126,6 +141,10 @@ class EgocentricCodec(nn.Module):
         dim: width of a token.
         cell_dim: width of the embedding of a cell.
     """
+
+    cells = N_CELLS
+    n_classes = N_CLASSES
+    refusal = "cell {} of a view is outside the classes 0 ... {}"
 
     def __init__(self, dim: int, cell_dim: int = 64) -> None:
         super().__init__()
@@ -146,13 +165,3 @@ class EgocentricCodec(nn.Module):
         """(..., 25, 9) logits of source and end from tokens (..., dim)."""
         shape = (N_CELLS, N_CLASSES)
         return self.source_head(x).unflatten(-1, shape), self.end_head(x).unflatten(-1, shape)
-
-    def check(self, states: Tensor) -> None:
-        """Refuse cells (...) of views that are of none of the nine classes; masked ones are outside as well.
-
-        Raises:
-            ValueError: naming the first of them.
-        """
-        outside = (states < 0) | (states >= N_CLASSES)
-        if outside.any():
-            raise ValueError(f"cell {int(states[outside][0])} of a view is outside the classes 0 ... {N_CLASSES - 1}")

@@ -3,69 +3,31 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, TypeVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from eswm_gym.world_model.codecs import IntegerCodec
+from eswm_gym.rooms.transitions import MASKED, parts
+from eswm_gym.world_model.codecs import Codec
+from eswm_gym.world_model.predictions import Imagined, PredictionLike
 
-SOURCE, ACTION, END = 0, 1, 2
-MASKED = -1  # stands for the masked component of a query, and fills padding rows of a bank
-
-
-class Prediction(NamedTuple):
-    """What the three heads say of B x Q queries; the last class of each head is "I don't know".
-
-    Attributes:
-        source: (B, Q, n_states + 1) float logits.
-        action: (B, Q, n_actions + 1) float logits.
-        end: (B, Q, n_states + 1) float logits.
-    """
-
-    source: Tensor
-    action: Tensor
-    end: Tensor
-
-    def head(self, component: int) -> Tensor:
-        """Logits of the source (0), action (1) or end (2) head."""
-        return self[component]
-
-    def answer(self, masked: Tensor) -> Tensor:
-        """(B, Q) int, the likeliest class of the component that is masked, (B, Q) int."""
-        return torch.stack([logits.argmax(-1) for logits in self], 2).gather(2, masked[..., None])[..., 0]
-
-    def loss(self, target: Tensor, masked: Tensor) -> Tensor:
-        """Cross-entropy of the masked components, each query with equal weight.
-
-        Args:
-            target: (B, Q) int, class of the masked component; the last class of its head where unsolvable.
-            masked: (B, Q) int, which component is masked.
-        """
-        total = torch.zeros((), device=target.device)
-        for component in (SOURCE, ACTION, END):
-            total = total + F.cross_entropy(
-                self.head(component).flatten(0, 1).float(),
-                torch.where(masked == component, target, -1).flatten(),
-                ignore_index=-1,
-                reduction="sum",
-            )
-        return total / target.numel()
+CacheT = TypeVar("CacheT")
 
 
 @dataclass(frozen=True)
-class EncodedBank:
+class EncodedBank(Generic[CacheT]):
     """B memory banks as an architecture has read them; stale as soon as a bank changes.
 
     Attributes:
-        memories: (B, N, 3) int, the banks.
+        memories: (B, N, W) int, the banks.
         cache: what the architecture keeps of them.
     """
 
     memories: Tensor
-    cache: Any = None
+    cache: CacheT = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -93,12 +55,14 @@ class ModelConfig:
 class ESWM(nn.Module, ABC):
     """f(M, q): completes queries about a room from its memory bank.
 
-    Memories are (B, N, 3) int tensors of (s_s, a, s_e) in any order, padding rows all -1. Queries are
-    (B, Q, 3), each with one component -1.
+    Memories are (B, N, W) int tensors of transitions in any order, padding rows all -1. Queries are (B, Q, W), each
+    with one component -1. A state has C cells, as the codec says: 1 for symbols; and W = 2 C + 1.
+
+    An architecture defines `encode`, `layers` and `read_out`; or `predict` in place of the last two.
     """
 
     config: ModelConfig
-    codec: IntegerCodec
+    codec: Codec
     blocks: nn.ModuleList
     latent_radius: float | None = None  # how near states are neighbours in the latent space; from the model's JSON
 
@@ -114,16 +78,37 @@ class ESWM(nn.Module, ABC):
             ValueError: if the banks are longer than `config.max_memories`.
         """
 
-    @abstractmethod
-    def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
-        """Answer (B, Q, 3) queries from encoded banks."""
+    def layers(self, bank: EncodedBank, query: Tensor) -> Iterator[Tensor]:
+        """The tokens (B, Q, dim) of (B, Q, W) queries after each block in turn."""
+        raise NotImplementedError(f"{type(self).__name__} has no tokens")
 
-    @abstractmethod
+    def read_out(self, x: Tensor, bank: EncodedBank) -> PredictionLike:
+        """The prediction from query tokens (B, Q, dim) after the last block."""
+        raise NotImplementedError(f"{type(self).__name__} has no tokens")
+
+    def predict(self, bank: EncodedBank, query: Tensor) -> PredictionLike:
+        """Answer (B, Q, W) queries from encoded banks."""
+        *_, x = self.layers(bank, query)
+        return self.read_out(x, bank)
+
     def activations(self, bank: EncodedBank, query: Tensor) -> Tensor:
-        """(depth, B, Q, dim) how each block in turn leaves the tokens of (B, Q, 3) queries (paper: "ISOMAP")."""
+        """(depth, B, Q, dim) the tokens of (B, Q, W) queries after each block (paper: "ISOMAP").
+
+        Raises:
+            NotImplementedError: by models that have no tokens.
+        """
+        return torch.stack(list(self.layers(bank, query)))
+
+    def forward(self, memories: Tensor, query: Tensor) -> PredictionLike:
+        return self.predict(self.encode(memories), query)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is; the CPU if it has no weights."""
+        return next((weight.device for weight in self.parameters()), torch.device("cpu"))
 
     def check_length(self, memories: Tensor) -> None:
-        """Refuse (B, N, 3) banks that are longer than any the model was trained on."""
+        """Refuse (B, N, W) banks that are longer than any the model was trained on."""
         if memories.shape[1] > self.config.max_memories:
             raise ValueError(
                 f"a bank of {memories.shape[1]} memories is longer than the {self.config.max_memories} that the model "
@@ -131,7 +116,7 @@ class ESWM(nn.Module, ABC):
             )
 
     def check_actions(self, action: Tensor) -> None:
-        """Refuse actions that there are not.
+        """Refuse actions that do not exist.
 
         Raises:
             ValueError: naming the first of them.
@@ -141,27 +126,21 @@ class ESWM(nn.Module, ABC):
             wrong, last = int(action[outside][0]), self.config.n_actions - 1
             raise ValueError(f"action {wrong} is outside the actions 0 ... {last}")
 
-    def forward(self, memories: Tensor, query: Tensor) -> Prediction:
-        return self.predict(self.encode(memories), query)
-
     @torch.inference_mode()
-    def imagine(self, bank: EncodedBank, source: Tensor, action: Tensor) -> Tensor:
+    def imagine(self, bank: EncodedBank, source: Tensor, action: Tensor) -> Imagined:
         """Imagine where moves end.
 
         Args:
             bank: B encoded banks.
-            source: (B, Q) int states.
-            action: (B, Q) int actions.
-
-        Returns:
-            (B, Q, n_states + 1) float probabilities of the end state, the last one of "I don't know".
+            source: (B, Q, C) int, the states where they start.
+            action: (B, Q) int.
 
         Raises:
             ValueError: if a state or an action is outside the vocabulary.
         """
-        held = bank.memories[..., ::2]
-        self.codec.check(held[held >= 0])
+        for held in parts(bank.memories)[::2]:
+            self.codec.check(held[held >= 0])
         self.codec.check(source)
         self.check_actions(action)
-        query = torch.stack([source, action, torch.full_like(source, MASKED)], dim=2)
-        return self.predict(bank, query).end.float().softmax(-1)
+        query = torch.cat([source, action[..., None], torch.full_like(source, MASKED)], 2)
+        return self.predict(bank, query).imagined()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from eswm_gym.rooms import PAPER_MIX, BankBatch, Kind, QueryBatch, RoomConfig, draw_queries
-from eswm_gym.rooms.grid import GridConfig
-from eswm_gym.world_model.data import Source, cells_of, to_problems
-from eswm_gym.world_model.eswm import ACTION, ESWM, MASKED, ModelConfig
-from eswm_gym.world_model.grid_evaluate import evaluate_views
-from eswm_gym.world_model.view_transformer import ViewTransformer
+from eswm_gym.rooms import Kind
+from eswm_gym.rooms.transitions import ACTION, COMPONENTS, SOURCE, Problems, Source, parts, to_problems
+from eswm_gym.world_model.eswm import ESWM
+from eswm_gym.world_model.predictions import Answer
+from eswm_gym.world_model.stream import to_tensors
+
+QUERIES = 48  # of each room
+# Seeds of rooms. Training draws from [seed of the run, step, ...], so that it meets neither of these; benchmarks use
+# 10**6 and its multiples.
+VALIDATION_SEED = 2**31 + 7  # watched while training, and to choose by
+HELD_OUT_SEED = 2**32 + 11  # the figures in the JSON of a finished model
 
 
 class Judged(NamedTuple):
@@ -20,90 +26,159 @@ class Judged(NamedTuple):
 
     Attributes:
         kind, masked: int, of each query.
-        accurate, valid: bool, as `evaluate` counts answers.
+        accurate: bool, as `evaluate` counts answers.
+        valid: bool, the same; None where the source does not say what is true.
+        cells: float, share of the cells of the masked state that are right; where the action is masked, of the end.
         loss: mean over all queries.
     """
 
     kind: np.ndarray
     masked: np.ndarray
     accurate: np.ndarray
-    valid: np.ndarray
-    loss: float
+    valid: np.ndarray | None
+    cells: np.ndarray
+    loss: float = float("nan")
+
+    def metrics(self) -> dict[str, float]:
+        """What `evaluate` returns, but the loss."""
+        found: dict[str, float] = {}
+        for kind, component, name, chosen in cells_of(self.kind, self.masked):
+            found[f"accuracy/{name}"] = float(self.accurate[chosen].mean())
+            if self.valid is not None:
+                found[f"validity/{name}"] = float(self.valid[chosen].mean())
+            elif component != ACTION and kind != Kind.UNSOLVABLE:
+                found[f"cells/{name}"] = float(self.cells[chosen].mean())
+            found[f"n/{name}"] = int(chosen.sum())
+        return found
+
+
+def cells_of(kind: np.ndarray, masked: np.ndarray) -> Iterator[tuple[Kind, int, str, np.ndarray]]:
+    """The cells of a table of measures: kind, component, name such as `unseen/end`, and bool which queries."""
+    for k in (Kind.UNSEEN, Kind.SEEN, Kind.UNSOLVABLE):
+        for component, name in enumerate(COMPONENTS):
+            chosen = (kind == k) & (masked == component)
+            if chosen.any():
+                yield k, component, f"{k.name.lower()}/{name}", chosen
 
 
 def evaluate(
-    model: ESWM, rooms: RoomConfig | GridConfig | Source, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100
+    model: ESWM, source: Source, n_rooms: int = 500, seed: int = VALIDATION_SEED, chunk: int = 100
 ) -> dict[str, float]:
     """Measure a model on fresh rooms with 48 queries each.
 
     Args:
         model: on any device; its mode is left as it is found.
-        rooms: the family of rooms, for minimal banks and queries in the paper's mix; or a source of other problems.
+        source: what it is asked.
         n_rooms: number of rooms.
-        seed: seed of the rooms; training never uses it.
-        chunk: rooms in one forward pass.
+        seed: seed of the rooms.
+        chunk: rooms in one forward pass; other rooms are drawn with another chunk.
 
     Returns:
         For each kind and component:
 
         - `accuracy/unseen/end`: share of answers that equal the generating transition, "I don't know" if the query
-          is unsolvable: the paper's measure.
+          is unsolvable: the paper's measure. A view equals another if all of its cells do.
         - `validity/unseen/end`: share of answers that complete the query to a transition that is true in the room,
           or say "I don't know" to an unsolvable query. A query may have several true answers: a move that leads
-          here from an unobserved location may also be a blocked move that leaves the agent here.
+          here from an unobserved location may also be a blocked move that leaves the agent here. Not of views.
+        - `cells/unseen/end`: of views instead, share of the cells that are right. Not of unsolvable queries.
         - `n/unseen/end`: how many queries.
 
-        And `loss`. MiniGrid's rooms have other measures: see `evaluate_views`.
+        And `loss`.
     """
-    if isinstance(rooms, GridConfig):
-        return evaluate_views(cast(ViewTransformer, model), rooms, n_rooms, seed, chunk)
-    judged = judge(model, rooms, n_rooms, seed, chunk)
-    metrics = {"loss": judged.loss}
-    for _, _, name, cell in cells_of(judged.kind, judged.masked):
-        metrics[f"accuracy/{name}"] = float(judged.accurate[cell].mean())
-        metrics[f"validity/{name}"] = float(judged.valid[cell].mean())
-        metrics[f"n/{name}"] = int(cell.sum())
-    return metrics
+    judged = judge(model, source, n_rooms, seed, chunk)
+    return {"loss": judged.loss} | judged.metrics()
 
 
 @torch.inference_mode()
-def judge(model: ESWM, rooms: RoomConfig | Source, n_rooms: int = 500, seed: int = 10**6, chunk: int = 100) -> Judged:
+def judge(model: ESWM, source: Source, n_rooms: int = 500, seed: int = VALIDATION_SEED, chunk: int = 100) -> Judged:
     """The answers that `evaluate` measures, query by query. Those of one room depend on each other."""
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
     training = model.training
     model.eval()
+    found, loss = [], 0.0
+    for banks, queries, problems in held_out(source, n_rooms, seed, chunk):
+        asked = to_tensors(problems, model.device)
+        prediction = model(asked.memories, asked.query)
+        loss += len(asked.query) / n_rooms * prediction.loss(asked).item()
+        answer = Answer(*(part.cpu().numpy() for part in prediction.answer(asked.masked)))
+        found.append(judge_answers(answer, source, banks, queries, problems))
+    model.train(training)
+    return concatenate(found)._replace(loss=loss)
+
+
+def held_out(source: Source, n_rooms: int, seed: int, chunk: int) -> Iterator[tuple[Any, Any, Problems]]:
+    """Banks, queries and problems of fresh rooms, `chunk` rooms at a time."""
     rng = np.random.default_rng(seed)
-    source = rooms if isinstance(rooms, Source) else Source(rooms, "minimal", mix=PAPER_MIX)
-    rows, loss = [], 0.0
     for start in range(0, n_rooms, chunk):
         banks = source.draw_banks(rng, min(chunk, n_rooms - start))
-        queries = source.mask(rng, draw_queries(rng, banks, 48, source.mix, source.start(banks)))
-        problems = to_problems(banks, queries, source.capacity, model.config.n_states)
-        memories, query, target, component = (part.to(device) for part in problems)
-        prediction = model(memories, query)
-        share = len(problems.query) / n_rooms
-        loss += share * prediction.loss(target, component).item()
-        answer = prediction.answer(component).cpu().numpy()
-        accurate = answer == problems.target.numpy()
-        valid = is_valid(answer, banks, queries, model.config)
-        rows.append((queries.kind, queries.masked, accurate, valid))
-    model.train(training)
-    kind, masked, accurate, valid = (np.concatenate(parts) for parts in zip(*rows, strict=True))
-    return Judged(kind, masked, accurate, valid, loss)
+        queries = source.ask(rng, banks, QUERIES)
+        yield banks, queries, to_problems(banks, queries, source.capacity)
 
 
-def is_valid(answer: np.ndarray, banks: BankBatch, queries: QueryBatch, config: ModelConfig) -> np.ndarray:
-    """Which answers are true in their rooms, or say "I don't know" to what is unsolvable.
+def judge_answers(answer: Answer, source: Source, banks: Any, queries: Any, problems: Problems) -> Judged:
+    """Compare answers, NumPy arrays, with what was asked."""
+    accurate, cells = compare(answer, problems)
+    true = source.is_true(banks, complete(answer, problems))
+    valid = None if true is None else true | (answer.unknown & (problems.unknown == 1))
+    return Judged(queries.kind, problems.masked, accurate, valid, cells)
 
-    Args:
-        answer: (B, Q) int, a class of the head of each masked component.
-        banks, queries: what was asked.
-        config: of the model that answered.
+
+def compare(answer: Answer, problems: Problems) -> tuple[np.ndarray, np.ndarray]:
+    """Which answers are right, and how much of them: both NumPy arrays.
 
     Returns:
-        (B, Q) bool.
+        (B, Q) bool, whether an answer equals the truth, or is "I don't know" where that is right; and (B, Q) float,
+        the share of right cells of the masked state, of the end where the action is masked.
     """
-    dont_know = answer == np.where(queries.masked == ACTION, config.n_actions, config.n_states)
-    completed = queries.transitions.copy()
-    np.put_along_axis(completed, queries.masked[..., None], np.where(dont_know, MASKED, answer)[..., None], 2)
-    return banks.rooms.is_true(completed) | (dont_know & (queries.kind == Kind.UNSOLVABLE))
+    cells = (answer.cells == _masked_state(problems)).mean(-1)
+    action = parts(problems.truth)[1][..., 0]
+    equal = np.where(problems.masked == ACTION, answer.action == action, cells == 1)
+    return np.where(problems.unknown == 1, answer.unknown, equal & ~answer.unknown), cells
+
+
+def complete(answer: Answer, problems: Problems) -> np.ndarray:
+    """(B, Q, W) int, the queries with the answers put in; those answered with "I don't know" as they are."""
+    completed = problems.query.copy()
+    for component, part in enumerate(parts(completed)):
+        value = answer.action[..., None] if component == ACTION else answer.cells
+        np.copyto(part, value, where=((problems.masked == component) & ~answer.unknown)[..., None])
+    return completed
+
+
+def concatenate(judged: list[Judged]) -> Judged:
+    """The answers of several batches of rooms as one; the loss is left out."""
+    kind, masked, accurate, valid, cells, _ = zip(*judged, strict=True)
+    return Judged(
+        np.concatenate(kind),
+        np.concatenate(masked),
+        np.concatenate(accurate),
+        None if valid[0] is None else np.concatenate(valid),
+        np.concatenate(cells),
+    )
+
+
+def baselines(
+    source: Source, n_rooms: int = 500, seed: int = VALIDATION_SEED, chunk: int = 100
+) -> dict[str, dict[str, float]]:
+    """The measures of `evaluate` for "majority", the commonest class of each cell and action, and "copy", the given
+    state. Neither ever says "I don't know"."""
+    others = [problems for *_, problems in held_out(source, 100, seed + 1, chunk)]
+    states = np.concatenate([_masked_state(p)[p.masked != ACTION] for p in others])
+    actions = np.concatenate([parts(p.truth)[1][p.masked == ACTION, 0] for p in others])
+    common = np.array([np.bincount(cell).argmax() for cell in states.T])
+    action = np.bincount(actions).argmax()
+    found: dict[str, list[Judged]] = {"majority": [], "copy": []}
+    for banks, queries, problems in held_out(source, n_rooms, seed, chunk):
+        shape = problems.masked.shape
+        before, _, after = parts(problems.query)
+        given = np.where((problems.masked == SOURCE)[..., None], after, before)
+        for name, cells in (("majority", np.broadcast_to(common, given.shape)), ("copy", given)):
+            answer = Answer(cells, np.full(shape, action), np.zeros(shape, bool))
+            found[name].append(judge_answers(answer, source, banks, queries, problems))
+    return {name: concatenate(judged).metrics() for name, judged in found.items()}
+
+
+def _masked_state(problems: Problems) -> np.ndarray:
+    """(B, Q, C) int, the true source where it is masked, else the true end."""
+    source, _, end = parts(problems.truth)
+    return np.where((problems.masked == SOURCE)[..., None], source, end)

@@ -9,9 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from eswm_gym.rooms import DISPLACEMENTS, N_ACTIONS, reverse_action
+from eswm_gym.rooms import DISPLACEMENTS, reverse_action
 from eswm_gym.world_model.codecs import IntegerCodec
-from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig, Prediction
+from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
+from eswm_gym.world_model.predictions import Prediction
 
 CERTAINTY = 10.0  # logit of an answer for each memory that says so; "I don't know" has half of that
 
@@ -35,9 +36,6 @@ class Lookup(ESWM):
         classes = (self.config.n_states, self.config.n_actions, self.config.n_states)
         return Prediction(*(votes(fits, facts[..., i], n) for i, n in enumerate(classes)))
 
-    def activations(self, bank: EncodedBank, query: Tensor) -> Tensor:
-        raise NotImplementedError("a lookup has no tokens")
-
 
 class PathIntegrator(Lookup):
     """Lays the memories out on the lattice and reads answers off, one map for each connected cluster."""
@@ -55,7 +53,7 @@ class PathIntegrator(Lookup):
         source, action, end = query.unbind(2)
         step = moves[action.clamp(min=0)]
 
-        def lands(state: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+        def step_from(state: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
             """(B, Q) the known state one step away, and whether a known wall is there; -1 for no known state."""
             there = _at(place, state) + step
             mine = _at(cluster, state)
@@ -65,14 +63,14 @@ class PathIntegrator(Lookup):
             blocked = (mine[..., None] == wall_cluster[:, None]) & (there[:, :, None] == wall[:, None]).all(3)
             return found, (blocked & (mine >= 0)[..., None]).any(2)
 
-        ahead, blocked = lands(source, step)
+        ahead, blocked = step_from(source, step)
         ends = torch.where(blocked, source, ahead)
-        behind, _ = lands(end, -step)
-        _, stays = lands(end, step)
+        behind, _ = step_from(end, -step)
+        _, stays = step_from(end, step)
         sources = torch.where(behind >= 0, behind, torch.where(stays, end, -1))
         actions = torch.full_like(action, -1)
-        for a in range(N_ACTIONS):
-            reached, blocked = lands(source, moves[a])
+        for a in range(self.config.n_actions):
+            reached, blocked = step_from(source, moves[a])
             actions = torch.where(torch.where(blocked, source, reached) == end, a, actions)
         found = torch.stack([sources, actions, ends], 2)
         found = torch.where(query < 0, found, -1)

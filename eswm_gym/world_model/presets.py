@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from eswm_gym.rooms import PAPER_MIX, RoomConfig
-from eswm_gym.rooms.grid import GridConfig
-from eswm_gym.world_model.data import Source
+from eswm_gym.rooms import PAPER_MIX, LatticeSource, RoomConfig
+from eswm_gym.rooms.grid import GridConfig, GridSource
+from eswm_gym.rooms.transitions import ACTION, END, Source
+from eswm_gym.world_model.codecs import CodecName
 from eswm_gym.world_model.emwm import EMWMConfig
-from eswm_gym.world_model.eswm import ACTION, END, ModelConfig
-from eswm_gym.world_model.grid_data import GridSource
+from eswm_gym.world_model.eswm import ModelConfig
 from eswm_gym.world_model.recurrent import RecurrentConfig
 from eswm_gym.world_model.tem_t import TEMTConfig
 from eswm_gym.world_model.transformer import TransformerConfig
@@ -25,62 +24,67 @@ class Preset:
     Attributes:
         model: its shape.
         sources: mixture of training problems.
-        settings: named problems of the held-out evaluation; a room family stands for minimal banks and the paper's
-            queries.
+        settings: named problems of the held-out evaluation.
         rooms, queries: banks in a training batch and queries of each.
         lr: peak learning rate.
         decay_from: share of the run after which the learning rate falls linearly to nearly nothing.
+
+    Raises:
+        ValueError: if the model has another number of actions than a source or setting.
     """
 
     model: ModelConfig
-    sources: tuple[Source | GridSource, ...]
-    settings: Mapping[str, RoomConfig | GridConfig | Source]
+    sources: tuple[Source, ...]
+    settings: Mapping[str, Source]
     rooms: int = 32
     queries: int = 64
     lr: float = 2e-3
     decay_from: float = 0.1
 
+    def __post_init__(self) -> None:
+        for source in (*self.sources, *self.settings.values()):
+            if source.n_actions != self.model.n_actions:
+                raise ValueError(f"{source} has {source.n_actions} actions, the model has {self.model.n_actions}")
+
 
 # One vocabulary for all rooms, as large as Open Arena's. The model embeds no states, so that it costs nothing.
 _STATES = tuple(range(64))
 _RANDOM_WALL = {
-    "random-wall-19": RoomConfig.random_wall(2, states=_STATES),
-    "random-wall-37": RoomConfig.random_wall(3, states=_STATES),
+    "random-wall-19": LatticeSource(RoomConfig.random_wall(2, states=_STATES), mix=PAPER_MIX),
+    "random-wall-37": LatticeSource(RoomConfig.random_wall(3, states=_STATES), mix=PAPER_MIX),
 }
 
 
-def _agent_mixture(radius: int) -> tuple[Source, ...]:
+def _agent_mixture(radius: int) -> tuple[LatticeSource, ...]:
     """What an agent meets in rooms of this size: the paper's banks first, but also tiny, dense and walked ones."""
     paper = RoomConfig.random_wall(radius, states=_STATES)
     any_region = RoomConfig.random_wall(radius, states=_STATES, hidden=1.0)
     return (
-        Source(paper, "minimal", share=0.6),
-        Source(any_region, "minimal", share=0.1),
-        Source(paper, "dense", share=0.15),
-        Source(paper, "walk", share=0.3),
+        LatticeSource(paper, "minimal", share=0.6),
+        LatticeSource(any_region, "minimal", share=0.1),
+        LatticeSource(paper, "dense", share=0.15),
+        LatticeSource(paper, "walk", share=0.3),
     )
 
 
 # An exploring agent names the places around the room too, walls and what lies off the lattice, and asks how they
 # lie to each other: rooms without a rim or a wall in sight, larger than any room by one ring.
 _SURROUNDINGS = (
-    Source(RoomConfig.open_arena(4, states=_STATES, hidden=1.0), "minimal", share=0.3),
-    Source(RoomConfig.open_arena(3, states=_STATES, hidden=1.0), "minimal", share=0.1),
+    LatticeSource(RoomConfig.open_arena(4, states=_STATES, hidden=1.0), "minimal", share=0.3),
+    LatticeSource(RoomConfig.open_arena(3, states=_STATES, hidden=1.0), "minimal", share=0.1),
 )
 
-_GRID = GridConfig()
-_VIEWS = (
-    GridSource(_GRID, "cover", share=0.65, hidden=0.6),
-    GridSource(_GRID, "walk", share=0.35),
-)
+_COVER = GridSource(GridConfig(), "cover", share=0.65, hidden=0.6)
+_VIEWS = (_COVER, GridSource(GridConfig(), "walk", share=0.35))
 
+_TINY = RoomConfig.random_wall(1, wall_length=(0, 1), hidden=0.3)
 _UNSEEN_ONLY = (1.0, 0.0, 0.0, 0.0)
 # Trained on the states with an odd number of ones among their bits and tested on the others: of odd numbers the last
 # bit is always 1, and no model could learn to predict another.
 _ODD, _EVEN = (tuple(s for s in _STATES if s.bit_count() % 2 == odd) for odd in (1, 0))
 _CONTEXT = 6  # moves that lead to where a query starts, in rooms with duplicate states
-_PAPER_WALL = Source(RoomConfig.random_wall(3), mix=PAPER_MIX)
-_OPEN_ARENA = Source(RoomConfig.open_arena(states=_ODD), mix=_UNSEEN_ONLY)
+_PAPER_WALL = LatticeSource(RoomConfig.random_wall(3), mix=PAPER_MIX)
+_OPEN_ARENA = LatticeSource(RoomConfig.open_arena(states=_ODD), mix=_UNSEEN_ONLY)
 _OPEN_ARENA_SETTINGS = {
     "open-arena-seen": _OPEN_ARENA,
     "open-arena-unseen": replace(_OPEN_ARENA, rooms=RoomConfig.open_arena(states=_EVEN)),
@@ -88,15 +92,15 @@ _OPEN_ARENA_SETTINGS = {
 
 
 def _comparison(
-    prefix: str, codec: Literal["integer", "binary"], train: Source, settings: Mapping[str, Source]
+    prefix: str, codec: CodecName, train: LatticeSource, settings: Mapping[str, LatticeSource]
 ) -> dict[str, Preset]:
     """The paper's comparison of architectures on its own problems: each with about a million parameters."""
     n_states = 2**6 if codec == "binary" else 37
 
-    def ends(source: Source) -> Source:
+    def ends(source: LatticeSource) -> LatticeSource:
         return replace(source, components=(END,))
 
-    def with_duplicates(source: Source, fewest: int, most: int) -> Source:
+    def with_duplicates(source: LatticeSource, fewest: int, most: int) -> LatticeSource:
         rooms = replace(source.rooms, duplicates=(fewest, most))
         # Few walks end beside what is unobserved: those that do make up for the others.
         unseen, seen, unsolvable, off_lattice = source.mix
@@ -137,7 +141,7 @@ def _comparison(
 
 
 def _ablations() -> dict[str, Preset]:
-    """Small ones: depth and heads in Open Arena, and in Random Wall what the transformers here add to the paper's."""
+    """Small models: layers and heads in Open Arena; in Random Wall our additions to the paper's transformer."""
     arena = TransformerConfig(64, dim=96, relational=False, readout="classes", codec="binary")
     shapes = [(6, 2), (6, 4), (6, 8), (6, 16), (2, 8), (4, 8), (8, 8)]
     wall = TransformerConfig(37, dim=96, layers=4, relational=False, readout="classes")
@@ -174,24 +178,24 @@ PRESETS = {
         sources=_agent_mixture(3) + _agent_mixture(2) + _SURROUNDINGS,
         settings=_RANDOM_WALL,
     ),
-    # MiniGrid: egocentric views, and the paper's plain transformer beside it.
+    # MiniGrid: egocentric views; and the same without registration, the paper's transformer in our blocks.
     "minigrid": Preset(
         model=ViewTransformerConfig(dim=128, layers=4),
         sources=_VIEWS,
-        settings={"minigrid": _GRID},
+        settings={"minigrid": _COVER},
         queries=32,
     ),
     "minigrid-plain": Preset(
         model=ViewTransformerConfig(dim=128, layers=6, registration=False),
         sources=_VIEWS,
-        settings={"minigrid": _GRID},
+        settings={"minigrid": _COVER},
         queries=32,
     ),
     # A small problem that learns in a minute: for trying things out, and for the tests.
     "tiny": Preset(
         model=TransformerConfig(n_states=7, dim=32, layers=2, heads=2, state_embeddings=False),
-        sources=(Source(RoomConfig.random_wall(1, wall_length=(0, 1), hidden=0.3), "minimal"),),
-        settings={"random-wall-7": RoomConfig.random_wall(1, wall_length=(0, 1), hidden=0.3)},
+        sources=(LatticeSource(_TINY),),
+        settings={"random-wall-7": LatticeSource(_TINY, mix=PAPER_MIX)},
         rooms=16,
         queries=16,
     ),
@@ -203,17 +207,17 @@ PRESETS = {
         (_OPEN_ARENA,),
         _OPEN_ARENA_SETTINGS,
     ),
-    # Trained on parts of large arenas, of up to 19 locations: what is learned must not hang on the shape of a room.
+    # Trained on parts of large arenas, of up to 19 locations, so that it cannot rely on the shape of a room.
     "oa-t-relational-shapes": replace(
         _ARENA_COMPARISON["oa-t-relational"],
         sources=(
-            Source(RoomConfig.open_arena(), share=0.3, mix=_UNSEEN_ONLY),
-            Source(RoomConfig.open_arena(4, observed=19), share=0.5, mix=_UNSEEN_ONLY),
-            Source(RoomConfig.open_arena(4, observed=10), share=0.2, mix=_UNSEEN_ONLY),
+            LatticeSource(RoomConfig.open_arena(), share=0.3, mix=_UNSEEN_ONLY),
+            LatticeSource(RoomConfig.open_arena(4, observed=19), share=0.5, mix=_UNSEEN_ONLY),
+            LatticeSource(RoomConfig.open_arena(4, observed=10), share=0.2, mix=_UNSEEN_ONLY),
         ),
         settings={
-            "open-arena-19": Source(RoomConfig.open_arena(), mix=_UNSEEN_ONLY),
-            "open-arena-37": Source(RoomConfig.open_arena(3), mix=_UNSEEN_ONLY),
+            "open-arena-19": LatticeSource(RoomConfig.open_arena(), mix=_UNSEEN_ONLY),
+            "open-arena-37": LatticeSource(RoomConfig.open_arena(3), mix=_UNSEEN_ONLY),
         },
     ),
     # Trained on banks that hold more than they need.

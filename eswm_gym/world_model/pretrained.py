@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
+from eswm_gym.files import CheckpointError, checksum_of, flush, read_json, replacing, sha256_of
 from eswm_gym.world_model.emwm import EMWM, EMWMConfig
 from eswm_gym.world_model.eswm import ESWM, ModelConfig
 from eswm_gym.world_model.recurrent import Recurrent, RecurrentConfig
@@ -40,10 +40,6 @@ def build_model(config: ModelConfig) -> ESWM:
         if type(config) is kind:
             return model(config)
     raise ValueError(f"no architecture in ARCHITECTURES has a {type(config).__name__}")
-
-
-class CheckpointError(ValueError):
-    """A file that is not a model of this package, or not the one its JSON describes."""
 
 
 def available() -> list[str]:
@@ -79,14 +75,13 @@ def read_info(path: str | Path) -> dict[str, Any]:
         FileNotFoundError: if it is missing.
         CheckpointError: if it is damaged.
     """
-    return _read_json(_unfinished(path) or _files(path)[1])
+    return _read_json(_finished(path) or files_of(path)[1])
 
 
 def write_info(path: str | Path, info: dict[str, Any]) -> None:
     """Replace the JSON beside saved weights, with a hash of its own."""
-    description = _files(path)[1]
-    _write_json(_temporary(description), info)
-    _temporary(description).replace(description)
+    with replacing(files_of(path)[1]) as temporary:
+        _write_json(temporary, info)
 
 
 def load_model(path: str | Path, device: str = "cpu") -> ESWM:
@@ -96,7 +91,7 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
         FileNotFoundError: if either file is missing.
         CheckpointError: if they are damaged, foreign, or do not belong together, or a weight is not finite.
     """
-    weights, description = _files(path)
+    weights, description = files_of(path)
     info = read_info(path)
     if not weights.exists():
         raise FileNotFoundError(f"no weights at {weights}")
@@ -116,10 +111,10 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
 
 
 def save_model(model: ESWM, path: str | Path, dtype: torch.dtype = torch.float32, **info: Any) -> None:
-    """Write PATH.safetensors and PATH.json, each to a temporary file first, so that neither is ever half written.
+    """Write PATH.safetensors and PATH.json so that a kill at any moment leaves the old model or the new one.
 
-    A kill at any moment leaves the old model or the new one: the JSON holds the weights' hash, and between the two
-    renames the temporary JSON is the one that `load_model` reads.
+    Both are written under other names first. The JSON holds the weights' hash: after the weights are renamed and before
+    the JSON is, `load_model` reads the JSON that has the right hash.
 
     Args:
         model: compiled or not, on any device.
@@ -145,7 +140,7 @@ def read_weights(weights: Path, sha256: str) -> dict[str, Tensor]:
     Raises:
         CheckpointError: if it is another file, damaged, or holds what is not finite.
     """
-    found = _sha256(weights)
+    found = sha256_of(weights)
     if found != sha256:
         raise CheckpointError(f"{weights} has sha256 {found}, its JSON says {sha256}: damaged or replaced")
     try:
@@ -178,64 +173,49 @@ def write_pair(
     **info: Any,
 ) -> None:
     """Write tensors, from any device, and the JSON that describes them, as `save_model` says."""
-    weights, description = _files(path)
+    weights, description = files_of(path)
     written = {name: value.detach().cpu().to(dtype).contiguous() for name, value in tensors.items()}
     require_finite(written)
-    weights.parent.mkdir(parents=True, exist_ok=True)
-    if unfinished := _unfinished(path):  # what an earlier call was killed in, before its JSON is written over
-        unfinished.replace(description)
-    save_file(written, _temporary(weights))
-    described = {"architecture": architecture, "config": config, "sha256": _sha256(_temporary(weights)), **info}
-    _write_json(_temporary(description), described)
-    _temporary(weights).replace(weights)
-    _temporary(description).replace(description)
+    if finished := _finished(path):  # an earlier call was killed before it renamed this JSON
+        finished.replace(description)
+    with replacing(weights) as temporary:
+        temporary.write_bytes(save(written))  # save_file would make it readable by its owner alone
+        described = {"architecture": architecture, "config": config, "sha256": sha256_of(temporary), **info}
+        _write_json(_waiting(description), described)
+    _waiting(description).replace(description)
 
 
-def _files(path: str | Path) -> tuple[Path, Path]:
+def files_of(path: str | Path) -> tuple[Path, Path]:
     """PATH.safetensors and PATH.json; PATH may have either suffix, and dots of its own."""
     path = Path(path)
     name = path.stem if path.suffix in (".safetensors", ".json") else path.name
     return path.with_name(f"{name}.safetensors"), path.with_name(f"{name}.json")
 
 
-def _temporary(file: Path) -> Path:
-    return file.with_name(f"{file.name}.tmp")
+def _waiting(description: Path) -> Path:
+    """Where a JSON waits until its weights have been renamed."""
+    return description.with_name(f"{description.name}.tmp")
 
 
-def _unfinished(path: str | Path) -> Path | None:
-    """The temporary JSON, if it is the one of these weights: a kill came before it was renamed."""
-    weights, description = _files(path)
+def _finished(path: str | Path) -> Path | None:
+    """The waiting JSON, if its weights have been renamed but it has not: a kill came between."""
+    weights, description = files_of(path)
+    waiting = _waiting(description)
     try:
-        temporary = _temporary(description)
-        return temporary if _read_json(temporary).get("sha256") == _sha256(weights) else None
+        return waiting if _read_json(waiting).get("sha256") == sha256_of(weights) else None
     except (FileNotFoundError, CheckpointError):
         return None
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def checksum_of(info: Any) -> str:
-    """The hash of what a JSON says, however it is laid out."""
-    return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
 
 
 def _write_json(path: Path, info: dict[str, Any]) -> None:
     info = json.loads(json.dumps(info))  # tuples are lists now, as they will be when it is read
     path.write_text(json.dumps({**info, "checksum": checksum_of(info)}, indent=2) + "\n")
+    flush(path)
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     """What a JSON says besides its checksum, which one written by hand may lack."""
-    if not path.exists():
-        raise FileNotFoundError(f"no model description at {path}")
-    try:
-        info = json.loads(path.read_text())
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not JSON: {error}") from error
-    if not isinstance(info, dict):
-        raise CheckpointError(f"{path} does not describe a model")
+    info = read_json(path)
     checksum = info.pop("checksum", None)
     if checksum not in (None, checksum_of(info)):
         raise CheckpointError(f"{path} is damaged: its content does not have the checksum that it says")

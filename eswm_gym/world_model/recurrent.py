@@ -6,7 +6,7 @@ The query token is added to each memory token, and the last token is read out. S
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,8 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from eswm_gym.world_model.codecs import build_codec, check_codec
-from eswm_gym.world_model.eswm import EncodedBank, ModelConfig, Prediction
+from eswm_gym.checks import require_choices
+from eswm_gym.world_model.codecs import CODECS, CodecName
+from eswm_gym.world_model.eswm import EncodedBank, ModelConfig
+from eswm_gym.world_model.predictions import Prediction
 from eswm_gym.world_model.tokens import TokenModel, lengths
 
 CONVOLUTION = 4  # how many tokens Mamba's convolution sees
@@ -34,12 +36,10 @@ class RecurrentConfig(ModelConfig):
     """
 
     cell: Literal["lstm", "mamba"] = "lstm"
-    codec: Literal["integer", "binary"] = "integer"
+    codec: CodecName = "integer"
 
     def __post_init__(self) -> None:
-        if self.cell not in ("lstm", "mamba"):
-            raise ValueError(f"cell must be lstm or mamba, got {self.cell!r}")
-        check_codec(self.codec)
+        require_choices(cell=(self.cell, tuple(CELLS)), codec=(self.codec, tuple(CODECS)))
 
 
 class Recurrent(TokenModel):
@@ -48,9 +48,8 @@ class Recurrent(TokenModel):
     config: RecurrentConfig
 
     def __init__(self, config: RecurrentConfig) -> None:
-        super().__init__(config, build_codec(config.codec, config.n_states, config.dim))
-        cell = {"lstm": LSTMBlock, "mamba": MambaBlock}[config.cell]
-        self.blocks = nn.ModuleList(cell(config.dim) for _ in range(config.layers))
+        super().__init__(config, CODECS[config.codec](config.n_states, config.dim))
+        self.blocks = nn.ModuleList(CELLS[config.cell](config.dim) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.dim, bias=False)
         self.action_head = nn.Linear(config.dim, config.n_actions + 1)
 
@@ -58,22 +57,18 @@ class Recurrent(TokenModel):
         self.check_length(memories)
         return EncodedBank(memories, self.embed(memories))
 
-    def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
-        *_, x = self._layers(bank, query)
-        return self.classify(self.norm(x))
-
-    def activations(self, bank: EncodedBank, query: Tensor) -> Tensor:
-        return torch.stack(list(self._layers(bank, query)))
-
-    def _layers(self, bank: EncodedBank, query: Tensor) -> Iterator[Tensor]:
+    def layers(self, bank: EncodedBank[Tensor], query: Tensor) -> Iterator[Tensor]:
         """The last tokens (B, Q, dim) after each layer; an empty bank is read as one row of padding."""
         shape = query.shape[:2]
-        x = (bank.cache[:, None] + self.embed(query)[:, :, None]).flatten(0, 1)
-        last = lengths(bank.memories).clamp(min=1).repeat_interleave(shape[1]) - 1
+        x = (bank.cache[:, None] + self.embed(query)[:, :, None]).flatten(0, 1)  # (B * Q, N, dim)
+        last = lengths(bank.memories).clamp(min=1).repeat_interleave(shape[1]) - 1  # (B * Q,)
         rows = torch.arange(len(x), device=x.device)
         for block in self.blocks:
             x = block(x)
             yield x[rows, last].view(*shape, -1)
+
+    def read_out(self, x: Tensor, bank: EncodedBank) -> Prediction:
+        return self.classify(self.norm(x))
 
 
 class LSTMBlock(nn.LSTM):
@@ -109,7 +104,7 @@ class MambaBlock(nn.Module):
         # Steps are softplus(bias) at first: between 0.001 and 0.1, evenly in their logarithm.
         steps = torch.empty(width).uniform_(math.log(1e-3), math.log(0.1)).exp()
         self.step.bias.data.copy_(steps.expm1().log())
-        self.advance, self.retreat = advance, retreat
+        self.advance, self.advance_gradient = advance, advance_gradient
 
     def forward(self, x: Tensor) -> Tensor:
         """(S, N, dim) tokens after the block from tokens (S, N, dim)."""
@@ -121,23 +116,27 @@ class MambaBlock(nn.Module):
         return x + self.leave(y * F.silu(gate))
 
     def scan(self, step: Tensor, taken: Tensor, write: Tensor, read: Tensor) -> Tensor:
-        """(S, N, W) what the states of all channels say after each token, some sequences at a time."""
+        """(S, N, W) the outputs of all channels' states after each token, some sequences at a time."""
         rate = -self.decay_log.exp()
         inputs = (v.to(rate.dtype).transpose(0, 1).split(CHUNK, 1) for v in (step, taken, write, read))
         with torch.autocast(rate.device.type, enabled=False):
-            said = [
-                Scan.apply(self.advance, self.retreat, s, u, rate, w, r) for s, u, w, r in zip(*inputs, strict=True)
+            outputs = [
+                Scan.apply(self.advance, self.advance_gradient, s, u, rate, w, r)
+                for s, u, w, r in zip(*inputs, strict=True)
             ]
-        return torch.cat(said, 1).transpose(0, 1)
+        return torch.cat(outputs, 1).transpose(0, 1)
 
     def compile(self, *args, **kwargs) -> None:
         """Compile the steps of the scan alone: unrolled, all of them would take minutes."""
         self.advance = torch.compile(advance, *args, **kwargs)
-        self.retreat = torch.compile(retreat, *args, **kwargs)
+        self.advance_gradient = torch.compile(advance_gradient, *args, **kwargs)
+
+
+CELLS: dict[str, Callable[[int], nn.Module]] = {"lstm": LSTMBlock, "mamba": MambaBlock}
 
 
 def advance(h: Tensor, step: Tensor, taken: Tensor, rate: Tensor, write: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
-    """The state (S, W, K) after a token and what it says (S, W).
+    """The state (S, W, K) after a token and its output (S, W).
 
     Args:
         h: (S, W, K) the state before it.
@@ -149,7 +148,7 @@ def advance(h: Tensor, step: Tensor, taken: Tensor, rate: Tensor, write: Tensor,
     return h, (h * read[:, None]).sum(-1)
 
 
-def retreat(
+def advance_gradient(
     dh: Tensor, dy: Tensor, before: Tensor, h: Tensor,
     step: Tensor, taken: Tensor, rate: Tensor, write: Tensor, read: Tensor,
 ) -> tuple[Tensor, ...]:  # fmt: skip
@@ -174,7 +173,7 @@ class Scan(torch.autograd.Function):
     Its gradient is written out, so that no state is kept between the passes and both steps can be compiled.
 
     Args of `Scan.apply`:
-        advance, retreat: those above, compiled or not.
+        advance, gradient: those above, compiled or not.
         step, taken: (N, S, W) float.
         rate: (W, K), negative.
         write, read: (N, S, K).
@@ -184,14 +183,14 @@ class Scan(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, advance, retreat, step, taken, rate, write, read):  # type: ignore[override]
+    def forward(ctx, advance, gradient, step, taken, rate, write, read):  # type: ignore[override]
         step, taken, write, read = (v.contiguous() for v in (step, taken, write, read))
-        ctx.advance, ctx.retreat = advance, retreat
+        ctx.advance, ctx.gradient = advance, gradient
         ctx.save_for_backward(step, taken, rate, write, read)
         h, y = step.new_zeros(*step.shape[1:], rate.shape[1]), []
         for s, u, w, r in zip(step, taken, write, read, strict=True):
-            h, said = advance(h, s, u, rate, w, r)
-            y.append(said)
+            h, output = advance(h, s, u, rate, w, r)
+            y.append(output)
         return torch.stack(y)
 
     @staticmethod
@@ -203,7 +202,7 @@ class Scan(torch.autograd.Function):
         dh, gradients = torch.zeros_like(states[0]), []
         for t in reversed(range(len(step))):
             inputs = step[t], taken[t], rate, write[t], read[t]
-            dh, *rest = ctx.retreat(dh, dy[t].contiguous(), states[t], states[t + 1], *inputs)
+            dh, *rest = ctx.gradient(dh, dy[t].contiguous(), states[t], states[t + 1], *inputs)
             gradients.append(rest)
         d_step, d_taken, d_rate, d_write, d_read = (torch.stack(g[::-1]) for g in zip(*gradients, strict=True))
         return None, None, d_step, d_taken, d_rate.sum(0), d_write, d_read

@@ -1,10 +1,11 @@
 """Registration of egocentric views: how they lie to each other, and the map that they form together.
 
-What equality of states is to a room of symbols, overlap is to a room seen in views: two views show neighbouring poses
-if one, turned and moved, agrees with the other where they overlap. Memories are placed on a map around one of them, a
-few at a time, by attention over all poses of the map, and a view is then looked up by the same attention. How much
-agreement and contradiction count is learned. A map written to and read from by attention over poses is the idea of
-MapNet (Henriques & Vedaldi, CVPR 2018); ours has neither order nor motion to go by, only a set of transitions.
+Transitions between symbols touch where symbols are equal, transitions between views where views overlap. Two views show
+neighbouring poses if one of them, turned and moved, agrees with the other where they overlap. The map begins with one
+memory. The others are placed around it, a few in each iteration, by attention over all poses of the map; a view is then
+looked up by the same attention. How much agreement and contradiction count is learned. MapNet (Henriques and Vedaldi,
+CVPR 2018) also writes to and reads from a map by attention over poses. It knows the order of the views and the motion
+between them; ours knows only a set of transitions.
 """
 
 from __future__ import annotations
@@ -31,20 +32,21 @@ from eswm_gym.rooms.grid import (
     moved,
     view_positions,
 )
+from eswm_gym.rooms.transitions import parts
 
 N_KINDS = N_CLASSES - 1  # what a map cell can be: all but UNSEEN
-OWN = N_CLASSES  # class of the agent's own cell, of which a view shows no more than that it is floor
-BACK, STAY = 3, 4  # motions beside the three actions: a step back, none
+OWN = N_CLASSES  # class of the agent's own cell: a view shows that it is floor, but not which kind of floor
+BACK, STAY = 3, 4  # motions besides the three actions: a step back, and none
 N_MOTIONS = 5
 INVERSE = torch.tensor([RIGHT, LEFT, BACK, FORWARD, STAY])  # of the motions
 ITERATIONS = 6
-NOWHERE = 8.0  # evidence below which a view is nowhere on the map, about the log of the number of poses
+NOWHERE = 8.0  # evidence that a view is nowhere on the map, at first: about the log of the number of poses
 CERTAIN = 0.9  # a memory is placed where it is with more than this probability
 OFF_THE_MAP = -1e4  # evidence
 
 
 class Geometry:
-    """Fixed tables of a map that is large enough for a room, wherever in it the map begins.
+    """Fixed tables of a map that is large enough for a room, no matter where in the room the map begins.
 
     Args:
         size: width of the room, its walls included.
@@ -89,26 +91,27 @@ def geometry(size: int) -> Geometry:
 
 
 def kinds_of(view: Tensor) -> Tensor:
-    """(..., 25, 8) float one-hot of what the cells (..., 25) of views are; zeros where that does not show."""
+    """(..., 25, 8) float one-hot of the kinds of the cells (..., 25) of views; zeros where a view does not show it."""
     kind = F.one_hot(view.clamp(min=UNSEEN), N_CLASSES)[..., 1:].float()
     kind[..., HERE, :] = 0
     return kind
 
 
 def motion_of(view: Tensor, action: Tensor) -> Tensor:
-    """(...) the motion that an action (...) is at a view (..., 25): none for a step into a wall."""
+    """(...) the motion that an action (...) leads to at a view (..., 25): none for a step into a wall."""
     blocked = (view[..., IN_FRONT] == WALL) & (action == FORWARD)
     return torch.where(blocked, STAY, action)
 
 
-def _split(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def split(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Source views (..., 25), actions (...) and end views (..., 25) of transitions (..., 51)."""
-    return rows[..., :N_CELLS], rows[..., N_CELLS], rows[..., N_CELLS + 1 :]
+    source, action, end = parts(rows)
+    return source, action[..., 0], end
 
 
 def _kinds_of_ends(memories: Tensor) -> Tensor:
     """(B, N, 2, 25, 8) what source and end views of (B, N, 51) memories show; see `kinds_of`."""
-    source, _, end = _split(memories)
+    source, _, end = split(memories)
     return torch.stack([kinds_of(source), kinds_of(end)], 2)
 
 
@@ -122,7 +125,7 @@ class Registration(nn.Module):
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size = size
-        # How much each class of a view speaks for a map cell of each kind.
+        # How much a cell of each class in a view is evidence for a map cell of each kind.
         evidence = torch.full((N_CLASSES + 1, N_KINDS), -4.0)
         evidence[torch.arange(1, N_CLASSES), torch.arange(N_KINDS)] = 2.0
         evidence[WALL, WALL - 1] = 1.0
@@ -148,23 +151,24 @@ class Registration(nn.Module):
     def place(self, memories: Tensor) -> Tensor:
         """(B, N) the pose of each memory's source on the map of its bank, P where that is not known.
 
-        The map begins with the memory that shows most floor, so that it does not depend on the order of the bank but
-        between equals. Only what surely is somewhere is put there; what then overlaps follows in the next iteration.
+        The map begins with the memory that shows most floor; if several show as much, with the first of them, and only
+        then the map depends on the order of the bank. Each iteration places the memories whose pose is nearly certain,
+        and the next one those that overlap with what was placed.
         """
         shape = self.geometry
-        source, action, end = _split(memories)
-        held = action >= 0
+        source, action, end = split(memories)
+        held = action >= 0  # (B, N), not padding
         if not memories.shape[1]:
             return action
         room = torch.arange(len(memories), device=memories.device)
-        first = _kinds_of_ends(memories)[..., WALL:].sum((2, 3, 4)).argmax(1)
+        first = _kinds_of_ends(memories)[..., WALL:].sum((2, 3, 4)).argmax(1)  # (B,)
         pose = torch.full_like(action, shape.n_poses)
         pose[room, first] = shape.origin
         pose[~held] = shape.n_poses
-        after = shape.moved.to(memories.device)[motion_of(source, action.clamp(min=0))]
+        after = shape.moved.to(memories.device)[motion_of(source, action.clamp(min=0))]  # (B, N, P) pose of the end
         for _ in range(ITERATIONS):
             views = self._views(self._paint(memories, pose))
-            at_end = F.pad(self.match(end, views), (0, 1), value=OFF_THE_MAP)
+            at_end = F.pad(self.match(end, views), (0, 1), value=OFF_THE_MAP)  # (B, N, P + 1)
             certainty, best = self.poses(self.match(source, views) + at_end.gather(2, after)).max(2)
             before, pose = pose, torch.where((certainty > CERTAIN) & held, best, shape.n_poses)
             pose[room, first] = torch.where(held[room, first], shape.origin, shape.n_poses)
@@ -174,27 +178,27 @@ class Registration(nn.Module):
 
     @torch.no_grad()
     def contradicted(self, memories: Tensor, seen: Tensor) -> Tensor:
-        """(B, N, 2, 25) bool, the cells that memories show as something else than the end of a transition (B, 51).
+        """(B, N, 2, 25) bool, which cells of memories the end of a transition (B, 51) contradicts.
 
-        None where the transition or the memory cannot be placed.
+        All False where the transition or the memory cannot be placed.
         """
         both = torch.cat([memories, seen[:, None]], 1)
-        cells, kinds = self._cells(both, self.place(both)), _kinds_of_ends(both)
-        now = self._count(cells[:, -1, 1], kinds[:, -1, 1])
+        cells, kinds = self._cells(both, self.place(both)), _kinds_of_ends(both)  # (B, N + 1, 2, 25) and (..., 8)
+        now = self._count(cells[:, -1, 1], kinds[:, -1, 1])  # (B, cells + 1, 8)
         cells, kinds = cells[:, :-1], kinds[:, :-1]
         shown = now.gather(1, cells.flatten(1)[..., None].expand(-1, -1, N_KINDS)).view(kinds.shape)
         return (shown.sum(-1) > 0) & (kinds.sum(-1) > 0) & ((shown * kinds).sum(-1) == 0)
 
     @torch.no_grad()
     def is_blocked(self, before: Tensor, after: Tensor) -> Tensor:
-        """(...) bool, whether the view after a step ahead (..., 25) is that of the same place, not of the one ahead.
+        """(...) bool, whether the view after a step ahead (..., 25) fits the same place better than the one ahead.
 
-        As far as the two overlap: something that the view before does not show was in the way.
+        So a step was blocked by something that the view before does not show.
         """
         return self.fit(before, after, STAY) > self.fit(before, after, FORWARD)
 
     def fit(self, before: Tensor, after: Tensor, motion: int) -> Tensor:
-        """(...) how well one view (..., 25) fits another one that a motion led from, by what they share."""
+        """(...) how well the view after a motion (..., 25) fits the one before it where they overlap."""
         expected = kinds_of(self.carry_over(before, torch.full_like(before[..., 0], motion)))
         shape = (-1, 1, N_CELLS)
         return self.match(after.reshape(shape), expected.reshape(-1, 1, N_CELLS * N_KINDS)).view(before.shape[:-1])
@@ -202,14 +206,14 @@ class Registration(nn.Module):
     def _cells(self, memories: Tensor, pose: Tensor) -> Tensor:
         """(B, N, 2, 25) the map cells of source and end views, from the poses (B, N) of the source."""
         shape = self.geometry
-        source, action, _ = _split(memories)
+        source, action, _ = split(memories)
         moved = F.pad(shape.moved, (0, 1), value=shape.n_poses).to(pose.device)
         end_pose = moved[motion_of(source, action.clamp(min=0)), pose]
         cells = F.pad(shape.cells, (0, 0, 0, 1), value=shape.n_cells).to(pose.device)  # also of the pose off the map
         return cells[torch.stack([pose, end_pose], 2)]
 
     def _count(self, cells: Tensor, kinds: Tensor) -> Tensor:
-        """(B, cells + 1, 8) how often each map cell is shown as each kind; the last row is no cell, and empty."""
+        """(B, cells + 1, 8) how often each map cell is shown as each kind; the last row stands for no cell and is 0."""
         votes = kinds.new_zeros(len(kinds), self.geometry.n_cells + 1, N_KINDS)
         where = cells.flatten(1)[..., None].expand(-1, -1, N_KINDS)
         votes.scatter_add_(1, where, kinds.flatten(1, -2))
@@ -217,7 +221,7 @@ class Registration(nn.Module):
         return votes
 
     def _paint(self, memories: Tensor, pose: Tensor) -> Tensor:
-        """(B, cells + 1, 8) shares of what the placed memories show of each map cell."""
+        """(B, cells + 1, 8) of each map cell the share of each kind among what the placed memories show there."""
         votes = self._count(self._cells(memories, pose), _kinds_of_ends(memories))
         return votes / votes.sum(2, keepdim=True).clamp(min=1)
 
@@ -229,11 +233,11 @@ class Registration(nn.Module):
         """(B, T, P) evidence that each of the views (B, T, 25) is the one at each pose of the maps (B, P, 200)."""
         own = torch.zeros_like(view)
         own[..., HERE] = OWN
-        speaks = F.embedding(torch.where(own > 0, own, view.clamp(min=UNSEEN)), self.evidence).flatten(2)
-        return (speaks.to(views.dtype) @ views.mT).float()
+        evidence = F.embedding(torch.where(own > 0, own, view.clamp(min=UNSEEN)), self.evidence)  # (B, T, 25, 8)
+        return (evidence.flatten(2).to(views.dtype) @ views.mT).float()
 
     def poses(self, logits: Tensor) -> Tensor:
-        """(B, T, P) probabilities of poses from evidence; what is missing to one is that the view is nowhere."""
+        """(B, T, P) probabilities of poses from evidence; the rest to 1 is the probability that the view is nowhere."""
         nowhere = self.nowhere.expand(*logits.shape[:2], 1)
         return torch.cat([logits, nowhere], 2).softmax(2)[..., :-1]
 
@@ -243,7 +247,7 @@ class Registration(nn.Module):
         return F.pad(p, (0, 1)).gather(2, self.geometry.moved.to(p.device)[back])
 
     def carry_over(self, view: Tensor, motion: Tensor) -> Tensor:
-        """(B, Q, 25) class of each cell of the view after a motion as the view (B, Q, 25) before it shows it."""
+        """(B, Q, 25) the view after a motion, as far as the view (B, Q, 25) before it shows it; UNSEEN elsewhere."""
         before = view.clone()
         before[..., HERE] = UNSEEN
         return F.pad(before, (0, 1)).gather(-1, self.geometry.overlap.to(view.device)[motion])

@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from eswm_gym.files import replacing
 from eswm_gym.world_model.presets import PRESETS
 from eswm_gym.world_model.pretrained import read_info
 
@@ -119,11 +120,10 @@ def table(summary: dict[str, Any]) -> str:
 
 
 def write_summary(out: Path, presets: Sequence[str], seeds: Sequence[int]) -> dict[str, Any]:
-    """Write summary.json, to a temporary file first, and return it."""
+    """Write summary.json and return what it says."""
     summary = summarize(out, presets, seeds)
-    temporary = out / "summary.json.tmp"
-    temporary.write_text(json.dumps(summary, indent=2) + "\n")
-    temporary.replace(out / "summary.json")
+    with replacing(out / "summary.json") as temporary:
+        temporary.write_text(json.dumps(summary, indent=2) + "\n")
     return summary
 
 
@@ -181,7 +181,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         prog="python -m eswm_gym.world_model.sweep",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Whatever stands after -- is handed to each training, such as -- --device cpu --precision 32-true.",
+        epilog="Arguments after -- go to each training, such as -- --device cpu --precision 32-true.",
     )
     parser.add_argument(
         "presets", nargs="+", choices=sorted(PRESETS), metavar="PRESET", help=", ".join(sorted(PRESETS))
@@ -205,9 +205,9 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     if not args.minutes > 0 or (args.steps is not None and args.steps <= 0):
         parser.error("--minutes and --steps must be greater than 0")
     if min(args.seeds) < 0 or len(set(args.seeds)) < len(args.seeds):
-        parser.error("--seeds must not be negative, nor twice the same")
+        parser.error("--seeds must be different from each other and not negative")
     if args.cpus < 0 or args.gpus < 0 or args.cpus + args.gpus == 0:
-        parser.error("--cpus and --gpus must not be negative, nor both 0")
+        parser.error("--cpus and --gpus must not be negative, and one of them greater than 0")
     args.presets = list(dict.fromkeys(args.presets))
     return args
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from eswm_gym.world_model.codecs import IntegerCodec
-from eswm_gym.world_model.eswm import ESWM, ModelConfig, Prediction
+from eswm_gym.world_model.eswm import ESWM, ModelConfig
+from eswm_gym.world_model.predictions import Prediction
 
 
 class TokenModel(ESWM):
@@ -19,6 +20,7 @@ class TokenModel(ESWM):
         codec: how states are embedded and read out.
     """
 
+    codec: IntegerCodec
     action_head: nn.Linear
 
     def __init__(self, config: ModelConfig, codec: IntegerCodec) -> None:
@@ -39,7 +41,7 @@ class TokenModel(ESWM):
 
 
 def to_autocast(x: Tensor) -> Tensor:
-    """In the precision of autocast where it is on: embeddings leave it in float32."""
+    """Tokens in the precision of autocast where that is on: embeddings alone would leave them in float32."""
     device = x.device.type
     return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x
 

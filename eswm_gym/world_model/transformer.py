@@ -1,9 +1,10 @@
 """ESWM-T: a transformer over transitions without positional encoding, so that a bank is a set.
 
-Paper: "Model Selection and Training". Five things are ours and optional: queries that read the bank while the
-bank does not read them (`cross`), attention that sees which transitions touch (`relational`), a read-out that
-points at states of the bank (`pointer`), blocks that are applied several times over (`loops`), and weights that at
-first compare states (`aligned`).
+Paper: "Model Selection and Training". The paper's model is a stack of transformer blocks over the bank and one query,
+with a logit for each state. Our blocks always normalise queries and keys, have a null token (`Block`), and are trained
+with Muon. Optional additions of ours are queries that read the bank while the bank does not read them (`cross`),
+attention that sees which transitions share a state (`relational`), a read-out that points at states of the bank
+(`pointer`), blocks that are applied several times (`loops`), and weights that compare states at first (`aligned`).
 """
 
 from __future__ import annotations
@@ -11,22 +12,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from eswm_gym.options import require_choices
-from eswm_gym.world_model.codecs import build_codec
-from eswm_gym.world_model.eswm import END, SOURCE, EncodedBank, ModelConfig, Prediction
+from eswm_gym.checks import require_choices
+from eswm_gym.rooms.transitions import END, SOURCE
+from eswm_gym.world_model.blocks import (
+    N_RELATIONS,
+    Block,
+    KeysValues,
+    padding_mask,
+    read_bank,
+    read_queries,
+    relations,
+)
+from eswm_gym.world_model.codecs import CODECS, CodecName, IntegerCodec
+from eswm_gym.world_model.eswm import EncodedBank, ModelConfig
+from eswm_gym.world_model.predictions import Prediction
 from eswm_gym.world_model.tokens import TokenModel
 
-if TYPE_CHECKING:
-    from eswm_gym.world_model.tem_t import TEMTConfig
-    from eswm_gym.world_model.view_transformer import ViewTransformerConfig
-
-N_RELATIONS = 4
 SCORE_CAP = 15.0
 
 
@@ -37,10 +44,10 @@ class TransformerConfig(ModelConfig):
     Attributes:
         heads: attention heads of each block.
         loops: how often the stack of blocks is applied, weights shared: depth without parameters.
-        query_attention: "joint", the paper's: the bank and one query form one sequence; or "cross": queries read
+        query_attention: "joint", as in the paper: the bank and one query form one sequence; or "cross": queries read
             the bank and nothing reads them, so that a bank is encoded once for any number of queries.
         relational: give attention a bias and a value for which states two transitions share.
-        readout: "classes", the paper's: one logit for each state of the vocabulary; or "pointer": a score for the
+        readout: "classes", as in the paper: one logit for each state of the vocabulary; or "pointer": a score for the
             source and the end of each memory, so that a state's logit comes from the memories that hold it.
         state_embeddings: embed states. Without, a relational pointer model knows states by their equality
             alone: renaming the states of a room cannot change its answers, and any vocabulary will do.
@@ -48,10 +55,10 @@ class TransformerConfig(ModelConfig):
         aligned: start with heads that find the transitions which share a state; see `Transformer.align`.
         context: how many of the last rows of a bank are not a set but a walk to where all queries start: what tells
             locations with one state apart. Each has a learned embedding of its place in the walk.
-        usual_memories: how many memories the largest banks of training hold. Attention over n memories is sharpened by
-            log(1 + n) / log(1 + usual_memories), lest it thin out in larger banks (Chiang and Cholak, 2022,
-            "Overcoming a Theoretical Limitation of Self-Attention"); if it is joint, n counts the query too. 0: it
-            stays as it is.
+        usual_memories: how many memories the largest banks of training hold. Logits of attention over n memories are
+            multiplied by log(1 + n) / log(1 + usual_memories), because attention spreads over more tokens in larger
+            banks (Chiang and Cholak, 2022, "Overcoming a Theoretical Limitation of Self-Attention"). With joint
+            attention, n counts the query too. 0: logits are not multiplied.
     """
 
     heads: int = 4
@@ -60,7 +67,7 @@ class TransformerConfig(ModelConfig):
     relational: bool = True
     readout: Literal["classes", "pointer"] = "pointer"
     state_embeddings: bool = True
-    codec: Literal["integer", "binary"] = "integer"
+    codec: CodecName = "integer"
     aligned: bool = True
     context: int = 0
     usual_memories: int = 0
@@ -69,7 +76,7 @@ class TransformerConfig(ModelConfig):
         require_choices(
             query_attention=(self.query_attention, ("joint", "cross")),
             readout=(self.readout, ("classes", "pointer")),
-            codec=(self.codec, ("integer", "binary")),
+            codec=(self.codec, tuple(CODECS)),
         )
         if self.dim % self.heads:
             raise ValueError(f"dim {self.dim} is not a multiple of heads {self.heads}")
@@ -85,90 +92,16 @@ class TransformerConfig(ModelConfig):
             raise ValueError(f"context must lie between 0 and max_memories, with cross attention, got {self.context}")
 
 
-def relations(reader: Tensor, read: Tensor) -> Tensor:
-    """Which states each reading transition shares with each transition it reads.
+class Cache(NamedTuple):
+    """What cross attention keeps of B banks.
 
-    Args:
-        reader: (B, T, 3) int transitions.
-        read: (B, N, 3) int transitions.
-
-    Returns:
-        (B, T, 1 + N, 4) bool: source is source, source is end, end is source, end is end; a masked component
-        equals nothing. The first column stands for the null token and is False.
+    Attributes:
+        keys_values: of the bank's tokens in each block.
+        tokens: (B, N, dim) after the last block, normalised.
     """
-    mine, theirs = reader[:, :, None, ::2], read[:, None, :, ::2]
-    same = (mine[..., None] == theirs[..., None, :]) & (mine[..., None] >= 0)
-    return F.pad(same.flatten(3), (0, 0, 1, 0))
 
-
-class Block(nn.Module):
-    """Pre-norm attention and feed-forward layer; every token may read the learned null token."""
-
-    def __init__(self, config: TransformerConfig | ViewTransformerConfig | TEMTConfig) -> None:
-        super().__init__()
-        dim, self.heads = config.dim, config.heads
-        self.attention_norm = nn.LayerNorm(dim, bias=False)
-        self.query = nn.Linear(dim, dim, bias=False)
-        self.key = nn.Linear(dim, dim, bias=False)
-        self.value = nn.Linear(dim, dim, bias=False)
-        self.out = nn.Linear(dim, dim, bias=False)
-        self.sharpness = nn.Parameter(torch.full((self.heads, 1, 1), math.sqrt(dim // self.heads)))
-        self.null_key = nn.Parameter(torch.zeros(self.heads, 1, dim // self.heads))
-        self.null_value = nn.Parameter(torch.zeros(self.heads, 1, dim // self.heads))
-        if config.relational:
-            self.relation_bias = nn.Parameter(2 * torch.randn(N_RELATIONS, self.heads))
-            self.relation_value = nn.Linear(self.heads * N_RELATIONS, dim, bias=False)
-            nn.init.zeros_(self.relation_value.weight)
-        self.mlp_norm = nn.LayerNorm(dim, bias=False)
-        self.up = nn.Linear(dim, 4 * dim, bias=False)
-        self.down = nn.Linear(4 * dim, dim, bias=False)
-        nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.down.weight)
-
-    def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-
-    def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, H, 1 + N, D) keys and values of the tokens (B, N, dim), the null token first."""
-        y = self.attention_norm(x)
-        key, value = self._split(self.key(y)), self._split(self.value(y))
-        null = (len(x), -1, -1, -1)
-        key = torch.cat([self.null_key.to(key.dtype).expand(null), key], 2)
-        value = torch.cat([self.null_value.to(value.dtype).expand(null), value], 2)
-        return F.normalize(key, dim=-1), value
-
-    def forward(
-        self,
-        x: Tensor,
-        keys_values: tuple[Tensor, Tensor],
-        mask: Tensor,
-        related: Tensor | None,
-        sharper: Tensor | None = None,
-    ) -> Tensor:
-        """Let tokens read.
-
-        Args:
-            x: (B, T, dim) tokens.
-            keys_values: what they read.
-            mask: (B, 1, 1, 1 + N), 0 or very negative.
-            related: from `relations`, or None.
-            sharper: (B, 1, 1, 1), a factor for the logits of attention, or None.
-        """
-        key, value = keys_values
-        query = F.normalize(self._split(self.query(self.attention_norm(x))), dim=-1) * self.sharpness
-        logits = query.to(key.dtype) @ key.mT
-        if related is not None:
-            logits = logits + (related @ self.relation_bias.to(related.dtype)).permute(0, 3, 1, 2)
-        if sharper is not None:
-            logits = sharper * logits
-        logits = logits + mask
-        # Two products and a softmax: at these lengths cheaper to train than fused attention.
-        attention = logits.softmax(-1).to(value.dtype)
-        y = self.out((attention @ value).transpose(1, 2).flatten(2))
-        if related is not None:
-            y = y + self.relation_value((attention.transpose(1, 2) @ related).flatten(2))
-        x = x + y
-        return x + self.down(F.gelu(self.up(self.mlp_norm(x))))
+    keys_values: list[KeysValues]
+    tokens: Tensor
 
 
 class Transformer(TokenModel):
@@ -177,10 +110,13 @@ class Transformer(TokenModel):
     config: TransformerConfig
 
     def __init__(self, config: TransformerConfig) -> None:
-        classes = config.readout == "classes"
-        codec = build_codec(config.codec, config.n_states, config.dim, config.state_embeddings, classes)
+        heads = config.readout == "classes"
+        if config.state_embeddings:
+            codec = CODECS[config.codec](config.n_states, config.dim, heads=heads)
+        else:
+            codec = IntegerCodec(config.n_states, config.dim, embeddings=False, heads=heads)
         super().__init__(config, codec)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(Block(config.dim, config.heads, config.relational) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.dim, bias=False)
         self.action_head = nn.Linear(config.dim, config.n_actions + 1)
         if config.readout == "pointer":
@@ -213,7 +149,7 @@ class Transformer(TokenModel):
         ):
             table.zero_()[:, own] = math.sqrt(3) * code
         looked_for = ((source, end), (end, source), (source, source), (end, end))
-        for block in self.depth[: self.config.layers]:
+        for block in self.unrolled[: self.config.layers]:
             # (heads, dimensions of a head, parts of a token, width)
             query, key = (w.weight.zero_().view(heads, -1, dim // width, width) for w in (block.query, block.key))
             for head in range(heads):
@@ -222,18 +158,18 @@ class Transformer(TokenModel):
                 query[head, ..., mine] = key[head, ..., theirs] = projection.unflatten(1, (-1, third))
 
     @property
-    def depth(self) -> list[Block]:
-        """The blocks in the order in which tokens pass them."""
-        return [*self.blocks] * self.config.loops
+    def unrolled(self) -> list[Block]:
+        """The blocks in the order in which tokens pass them: all of them, `loops` times."""
+        return [*self.blocks] * self.config.loops  # type: ignore[list-item]
 
-    def _context(self, reader: Tensor, read: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """The attention mask over padding, the relations if the model uses them, and how much sharper attention is."""
-        padding = (read[..., SOURCE] < 0) & (read[..., END] < 0)  # a query has one of them at least
-        mask = F.pad(torch.where(padding, -1e4, 0.0), (1, 0))[:, None, None].to(dtype)
+    def _reads(self, reader: Tensor, read: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """What `Block.forward` takes besides tokens: the mask over padding, and relations and sharpening if used."""
+        padding = (read[..., SOURCE] < 0) & (read[..., END] < 0)  # a query has at least one of them
+        mask = padding_mask(padding, dtype)
         related = relations(reader, read).to(dtype) if self.config.relational else None
         if not self.config.usual_memories:
             return mask, related, None
-        size = 1 + (~padding).sum(1)  # the null token is one of them
+        size = 1 + (~padding).sum(1)  # (B,) with the null token
         return mask, related, (size.log() / math.log(1 + self.config.usual_memories)).to(dtype).view(-1, 1, 1, 1)
 
     def encode(self, memories: Tensor) -> EncodedBank:
@@ -245,52 +181,41 @@ class Transformer(TokenModel):
             if x.shape[1] < context:
                 raise ValueError(f"the last {context} rows of a bank are the context, but there are {x.shape[1]} rows")
             x = torch.cat([x[:, :-context], x[:, -context:] + self.place.to(x.dtype)], 1)
-        reads = self._context(memories, memories, x.dtype)
-        keys_values = []
-        for block in self.depth:
-            keys_values.append(block.keys_values(x))
-            x = block(x, keys_values[-1], *reads)
-        return EncodedBank(memories, (keys_values, self.norm(x)))
+        keys_values, x = read_bank(self.unrolled, x, *self._reads(memories, memories, x.dtype))
+        return EncodedBank(memories, Cache(keys_values, self.norm(x)))
+
+    def layers(self, bank: EncodedBank, query: Tensor) -> Iterator[Tensor]:
+        if self.config.query_attention == "joint":
+            for x in self._joint_layers(bank.memories, query):
+                yield x[:, -1].view(*query.shape[:2], -1)  # of the last token, the query's
+            return
+        x = self.embed(query)
+        yield from read_queries(self.unrolled, bank.cache.keys_values, x, *self._reads(query, bank.memories, x.dtype))
+
+    def read_out(self, x: Tensor, bank: EncodedBank[Cache]) -> Prediction:
+        return self._read_out(self.norm(x), bank.cache.tokens, bank.memories)
 
     def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
-        if self.config.query_attention == "joint":
-            batch, n_queries = query.shape[:2]
-            memories, sequence = self._sequences(bank.memories, query)
-            *_, x = self._joint_layers(sequence)
-            x = self.norm(x)
-            prediction = self._read_out(x[:, -1:], x[:, :-1], memories)
-            return Prediction(*(prediction.head(i).view(batch, n_queries, -1) for i in range(3)))
-        *_, x = self._cross_layers(bank, query)
-        return self._read_out(self.norm(x), bank.cache[1], bank.memories)
+        if self.config.query_attention == "cross":
+            *_, x = self.layers(bank, query)
+            return self.read_out(x, bank)
+        *_, x = self._joint_layers(bank.memories, query)
+        x = self.norm(x)
+        memories = bank.memories.repeat_interleave(query.shape[1], 0)
+        prediction = self._read_out(x[:, -1:], x[:, :-1], memories)
+        return Prediction(*(logits.view(*query.shape[:2], -1) for logits in prediction))
 
-    def activations(self, bank: EncodedBank, query: Tensor) -> Tensor:
-        if self.config.query_attention == "joint":
-            _, sequence = self._sequences(bank.memories, query)
-            return torch.stack([x[:, -1].view(*query.shape[:2], -1) for x in self._joint_layers(sequence)])
-        return torch.stack(list(self._cross_layers(bank, query)))
+    def _joint_layers(self, memories: Tensor, query: Tensor) -> Iterator[Tensor]:
+        """The paper's attention: each query forms one sequence with its bank, and every token reads every token.
 
-    def _cross_layers(self, bank: EncodedBank, query: Tensor) -> Iterator[Tensor]:
-        """The query tokens (B, Q, dim) after each block."""
-        x = self.embed(query)
-        reads = self._context(query, bank.memories, x.dtype)
-        for block, kv in zip(self.depth, bank.cache[0], strict=True):
-            x = block(x, kv, *reads)
-            yield x
-
-    def _sequences(self, memories: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
-        """The paper's attention: each query forms one sequence with the bank, and every token reads every token.
-
-        Returns:
-            (B * Q, N, 3) the bank of each sequence, and (B * Q, N + 1, 3) the sequences, the query last.
+        Yields:
+            (B * Q, N + 1, dim) the tokens after each block, the query's last.
         """
-        memories = memories.repeat_interleave(query.shape[1], 0)
-        return memories, torch.cat([memories, query.flatten(0, 1)[:, None]], 1)
-
-    def _joint_layers(self, sequence: Tensor) -> Iterator[Tensor]:
-        """All tokens (B * Q, N + 1, dim) after each block."""
+        memories = memories.repeat_interleave(query.shape[1], 0)  # (B * Q, N, 3)
+        sequence = torch.cat([memories, query.flatten(0, 1)[:, None]], 1)  # (B * Q, N + 1, 3)
         x = self.embed(sequence)
-        reads = self._context(sequence, sequence, x.dtype)
-        for block in self.depth:
+        reads = self._reads(sequence, sequence, x.dtype)
+        for block in self.unrolled:
             x = block(x, block.keys_values(x), *reads)
             yield x
 
@@ -298,21 +223,21 @@ class Transformer(TokenModel):
         """Logits from query tokens x (B, Q, dim), memory tokens (B, N, dim) and the bank (B, N, 3)."""
         if self.config.readout == "classes":
             return self.classify(x)
-        # A score for each of 2N slots (source and end of each memory) from each of the two state heads.
-        pointers = self.point_from(x).unflatten(-1, (2, 2, -1))  # head, slot
-        slots = self.point_to(memory).unflatten(-1, (2, -1))
+        # The heads h of source and end each score two slots s of every memory n: its source and its end.
+        pointers = self.point_from(x).unflatten(-1, (2, 2, -1))  # (B, Q, h, s, dim)
+        slots = self.point_to(memory).unflatten(-1, (2, -1))  # (B, N, s, dim)
         scores = torch.einsum("bqhsd,bnsd->hbqns", pointers, slots).float() / math.sqrt(self.config.dim)
-        states = memories[:, :, ::2]
-        scores = _soft_cap(scores).masked_fill((states < 0)[None, :, None], -1e4).flatten(3)
-        unknown = _soft_cap(self.unknown(x).float()).movedim(-1, 0)[..., None]
-        # log-sum-exp over the slots of each state; a state that no memory holds gets next to nothing.
+        states = memories[:, :, ::2]  # (B, N, s)
+        scores = _soft_cap(scores).masked_fill((states < 0)[None, :, None], -1e4).flatten(3)  # (h, B, Q, N * s)
+        unknown = _soft_cap(self.unknown(x).float()).movedim(-1, 0)[..., None]  # (h, B, Q, 1)
+        # Log-sum-exp over the slots of each state; a state that no memory holds gets almost nothing.
         peak = torch.cat([scores, unknown], -1).amax(-1, keepdim=True).detach()
-        holds = F.one_hot(states.flatten(1).clamp(min=0), self.config.n_states).to(scores.dtype)
-        per_state = ((scores - peak).exp() @ holds + 1e-20).log() + peak
+        holds = F.one_hot(states.flatten(1).clamp(min=0), self.config.n_states).to(scores.dtype)  # (B, N * s, n_states)
+        per_state = ((scores - peak).exp() @ holds + 1e-20).log() + peak  # (h, B, Q, n_states)
         source, end = torch.cat([per_state, unknown], -1)
         return Prediction(source, self.action_head(x), end)
 
 
 def _soft_cap(scores: Tensor) -> Tensor:
-    """Keep pointer scores within +-SCORE_CAP: the floor under a log-sum-exp must never hide a state's gradient."""
+    """Keep pointer scores within +-SCORE_CAP, so that the 1e-20 in the log-sum-exp never hides a state's gradient."""
     return SCORE_CAP * (scores / SCORE_CAP).tanh()

@@ -1,7 +1,7 @@
 """ESWM-T for egocentric views (paper: "MiniGrid" in "Training Details"): states are views of 25 cells.
 
-The paper's model embeds and predicts views; ours, with `registration`, is also told what the bank, put together as a
-map, shows at the place in question.
+The paper's transformer embeds and predicts views. Ours reads the bank by cross attention in the blocks of `Block` and,
+with `registration`, is also told what the bank, put together as a map, shows at the place of the masked view.
 """
 
 from __future__ import annotations
@@ -15,57 +15,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from eswm_gym.rooms.grid import FORWARD, IN_FRONT, LEFT, N_ACTIONS, N_CELLS, N_CLASSES, RIGHT, WALL
+from eswm_gym.rooms.transitions import MASKED
+from eswm_gym.world_model.blocks import Block, KeysValues, padding_mask, read_bank, read_queries
 from eswm_gym.world_model.codecs import EgocentricCodec
-from eswm_gym.world_model.eswm import ACTION, ESWM, MASKED, SOURCE, EncodedBank, ModelConfig
-from eswm_gym.world_model.registration import INVERSE, N_KINDS, STAY, Registration, kinds_of, motion_of
-from eswm_gym.world_model.transformer import Block
+from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
+from eswm_gym.world_model.predictions import ViewPrediction
+from eswm_gym.world_model.registration import INVERSE, N_KINDS, STAY, Registration, kinds_of, motion_of, split
 
 COMPARED = (LEFT, RIGHT, FORWARD, STAY)  # motions that an action can be
 N_FEATURES = 3 * N_CELLS * N_KINDS + 2 * len(COMPARED) + 2
 FLOOR = 1e-3  # under a probability before its logarithm is taken
-
-
-class ViewPrediction(NamedTuple):
-    """What the heads say of B x Q queries.
-
-    Attributes:
-        source: (B, Q, 25, 9) float logits of the class of each cell.
-        action: (B, Q, 4) float logits, the last one of "I don't know".
-        end: (B, Q, 25, 9) float logits.
-        unknown: (B, Q, 2) float logits of "I don't know" for source and end.
-    """
-
-    source: Tensor
-    action: Tensor
-    end: Tensor
-    unknown: Tensor
-
-    def masked_view(self, masked: Tensor) -> Tensor:
-        """(B, Q, 25, 9) logits of the view that is masked (B, Q); those of the end where the action is."""
-        return torch.where((masked == SOURCE)[..., None, None], self.source, self.end)
-
-    def masked_unknown(self, masked: Tensor) -> Tensor:
-        """(B, Q) logits of "I don't know" of the view that is masked (B, Q); those of the end where the action is."""
-        return torch.where(masked == SOURCE, self.unknown[..., 0], self.unknown[..., 1])
-
-    def loss(self, target: Tensor, masked: Tensor) -> Tensor:
-        """Mean cross-entropy of the masked components, each query with equal weight.
-
-        Args:
-            target: (B, Q, 26) int: the cells of the masked view, or the action as the first; then 1 if the right
-                answer is "I don't know", 0 if it is not, -1 if neither is right.
-            masked: (B, Q) int, which component is masked.
-        """
-        is_action = masked == ACTION
-        view = self.masked_view(masked).float().permute(0, 3, 1, 2)
-        cells = F.cross_entropy(view, target[..., :-1].clamp(min=0), reduction="none").sum(2)
-        action = F.cross_entropy(
-            self.action.float().transpose(1, 2), target[..., 0].clamp(max=N_ACTIONS), reduction="none"
-        )
-        unknown = self.masked_unknown(masked).float()
-        asked = (target[..., -1] >= 0) & ~is_action
-        dont_know = F.binary_cross_entropy_with_logits(unknown, target[..., -1].clamp(min=0).float(), reduction="none")
-        return torch.where(is_action, action, cells + dont_know * asked).mean()
 
 
 @dataclass(frozen=True)
@@ -94,137 +53,125 @@ class ViewTransformerConfig(ModelConfig):
         if self.dim % self.heads:
             raise ValueError(f"dim {self.dim} is not a multiple of heads {self.heads}")
 
-    @property
-    def relational(self) -> bool:
-        """Attention of the blocks has no relation bias: registration takes its place."""
-        return False
+
+class Cache(NamedTuple):
+    """What the model keeps of B banks.
+
+    Attributes:
+        keys_values: of the bank's tokens in each block.
+        mask: (B, 1, 1, 1 + N) over padding.
+        views: (B, P, 200) the view at each pose of the bank's map (see `Registration.build_map`); None without
+            registration.
+    """
+
+    keys_values: list[KeysValues]
+    mask: Tensor
+    views: Tensor | None
+
+
+class Evidence(NamedTuple):
+    """What the map and the given view say of the masked components of B x Q queries.
+
+    Attributes:
+        features: (B, Q, F) for the query's token.
+        moved: (B, Q, 25, 9) log-probabilities of the masked view if the agent moved: what the map shows at that place,
+            and what the given view shows of it.
+        stayed: (B, Q, 25, 9) the same if the agent stayed, which is the given view itself.
+    """
+
+    features: Tensor
+    moved: Tensor
+    stayed: Tensor
 
 
 class ViewTransformer(ESWM):
     """ESWM-T over views. Memories are (B, N, 51) and queries (B, Q, 51) int: 25 cells, the action, 25 cells."""
 
     config: ViewTransformerConfig
-    codec: EgocentricCodec  # type: ignore[assignment]  # where a state is a number for others, it is a view here
+    codec: EgocentricCodec
 
     def __init__(self, config: ViewTransformerConfig) -> None:
         super().__init__(config)
         self.codec = EgocentricCodec(config.dim, config.cell_dim)
-        self.embed_action = nn.Embedding(N_ACTIONS + 1, config.dim)  # the last row stands for "masked"
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.embed_action = nn.Embedding(config.n_actions + 1, config.dim)  # the last row stands for "masked"
+        self.blocks = nn.ModuleList(Block(config.dim, config.heads) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.dim, bias=False)
-        self.action_head = nn.Linear(config.dim, N_ACTIONS + 1)
+        self.action_head = nn.Linear(config.dim, config.n_actions + 1)
         self.unknown = nn.Linear(config.dim, 2)
         if config.registration:
             self.registration = Registration(config.size)
             self.read_map = nn.Linear(N_FEATURES, config.dim)
-            self.trust = nn.Linear(config.dim, 4)  # in what moved and in what stayed, for source and end
+            self.trust = nn.Linear(config.dim, 4)  # of source and end, weights of the evidence moved and stayed
             nn.init.zeros_(self.trust.weight)
             nn.init.constant_(self.trust.bias, 1.0)
 
-    @property
-    def depth(self) -> list[Block]:
-        """The blocks in the order in which tokens pass them."""
-        return [*self.blocks]  # type: ignore[list-item]
-
     def embed(self, rows: Tensor) -> Tensor:
         """(B, N, dim) tokens of (B, N, 51) transitions: the sum of the three components over sqrt(3)."""
-        action = rows[..., N_CELLS]
-        x = self.codec.embed(rows[..., :N_CELLS], rows[..., N_CELLS + 1 :])
-        return (x + self.embed_action(torch.where(action < 0, N_ACTIONS, action))) / 3**0.5
+        source, action, end = split(rows)
+        action = torch.where(action < 0, self.config.n_actions, action)
+        return (self.codec.embed(source, end) + self.embed_action(action)) / 3**0.5
 
     def encode(self, memories: Tensor) -> EncodedBank:
         self.check_length(memories)
         x = self.embed(memories)
-        padding = (memories == MASKED).all(2)
-        mask = F.pad(torch.where(padding, -1e4, 0.0), (1, 0))[:, None, None].to(x.dtype)
-        keys_values = []
-        for block in self.depth:
-            keys_values.append(block.keys_values(x))
-            x = block(x, keys_values[-1], mask, None)
+        mask = padding_mask((memories == MASKED).all(2), x.dtype)
+        keys_values, _ = read_bank(self.blocks, x, mask)
         views = self.registration.build_map(memories) if self.config.registration else None
-        return EncodedBank(memories, (keys_values, mask, views))
+        return EncodedBank(memories, Cache(keys_values, mask, views))
 
-    def predict(self, bank: EncodedBank, query: Tensor) -> ViewPrediction:  # type: ignore[override]
-        evidence = self._consult(bank, query) if self.config.registration else None
+    def layers(self, bank: EncodedBank, query: Tensor) -> Iterator[Tensor]:
+        return self._layers(bank, query, self._consult(bank, query))
+
+    def predict(self, bank: EncodedBank, query: Tensor) -> ViewPrediction:
+        evidence = self._consult(bank, query)
         *_, x = self._layers(bank, query, evidence)
         x = self.norm(x)
         source, end = self.codec.read_out(x)
         if evidence is not None:
-            _, moved, stayed = evidence
-            trust = self.trust(x).float()[..., None, None]
-            source = source + trust[:, :, 0] * moved + trust[:, :, 1] * stayed
-            end = end + trust[:, :, 2] * moved + trust[:, :, 3] * stayed
+            trust = self.trust(x).float()[..., None, None]  # (B, Q, 4, 1, 1)
+            source = source + trust[:, :, 0] * evidence.moved + trust[:, :, 1] * evidence.stayed
+            end = end + trust[:, :, 2] * evidence.moved + trust[:, :, 3] * evidence.stayed
         return ViewPrediction(source, self.action_head(x), end, self.unknown(x))
 
-    @torch.inference_mode()
-    def imagine(  # type: ignore[override]
-        self, bank: EncodedBank, source: Tensor, action: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Imagine where moves end.
-
-        Args:
-            bank: B encoded banks.
-            source: (B, Q, 25) int views.
-            action: (B, Q) int actions.
-
-        Returns:
-            (B, Q, 25, 9) float probabilities of the class of each cell of the end view, and (B, Q) of "I don't know".
-
-        Raises:
-            ValueError: if a cell or an action is outside the vocabulary.
-        """
-        self.codec.check(source)
-        self.check_actions(action)
-        query = torch.cat([source, action[..., None], torch.full_like(source, MASKED)], -1)
-        prediction = self.predict(bank, query)
-        return prediction.end.float().softmax(-1), prediction.unknown[..., 1].float().sigmoid()
-
     def is_blocked(self, before: Tensor, after: Tensor) -> Tensor:
-        """(...) bool, whether a step ahead from a view (..., 25) to another one led nowhere, whatever it shows."""
+        """(...) bool, whether a step ahead led nowhere, by the views (..., 25) before and after it: something that the
+        view before does not show may have been in the way."""
         if not self.config.registration:
             return (before == after).all(-1)
         return self.registration.is_blocked(before, after)
 
     def contradicted(self, memories: Tensor, seen: Tensor) -> Tensor:
-        """(B, N, 2, 25) bool, the cells of the source and end views of memories (B, N, 51) that a transition (B, 51)
-        shows to be outdated; none without registration."""
+        """(B, N, 2, 25) bool, which cells of the source and end views of memories (B, N, 51) a transition (B, 51)
+        contradicts; none without registration."""
         if not self.config.registration:
             return torch.zeros(*memories.shape[:2], 2, N_CELLS, dtype=torch.bool)
         return self.registration.contradicted(memories, seen)
 
-    def activations(self, bank: EncodedBank, query: Tensor) -> Tensor:
-        evidence = self._consult(bank, query) if self.config.registration else None
-        return torch.stack(list(self._layers(bank, query, evidence)))
-
-    def _layers(self, bank: EncodedBank, query: Tensor, evidence: tuple[Tensor, ...] | None) -> Iterator[Tensor]:
+    def _layers(self, bank: EncodedBank[Cache], query: Tensor, evidence: Evidence | None) -> Iterator[Tensor]:
         """The query tokens (B, Q, dim) after each block."""
-        keys_values, mask, _ = bank.cache
         x = self.embed(query)
         if evidence is not None:
-            x = x + self.read_map(evidence[0].to(x.dtype))
-        for block, kv in zip(self.depth, keys_values, strict=True):
-            x = block(x, kv, mask, None)
-            yield x
+            x = x + self.read_map(evidence.features.to(x.dtype))
+        return read_queries(self.blocks, bank.cache.keys_values, x, bank.cache.mask)
 
-    def _consult(self, bank: EncodedBank, query: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What map and given views say of the masked component.
-
-        Returns:
-            (B, Q, F) features, and twice (B, Q, 25, 9) log-probabilities of the masked view: if the agent moved (the
-            map at that place and what the given view shows of it), and if it stayed (the given view itself).
-        """
-        registration, views = self.registration, bank.cache[2]
-        source, action, end = query[..., :N_CELLS], query[..., N_CELLS], query[..., N_CELLS + 1 :]
+    def _consult(self, bank: EncodedBank[Cache], query: Tensor) -> Evidence | None:
+        """What the map and the given view say of the masked component; None without registration."""
+        views = bank.cache.views
+        if views is None:
+            return None
+        registration = self.registration
+        source, action, end = split(query)
         no_source = source[..., 0] == MASKED
         given = torch.where(no_source[..., None], end, source)
         acted = action.clamp(min=0)
         motion = torch.where(no_source, INVERSE.to(query.device)[acted], motion_of(given, acted))
-        p = registration.poses(registration.match(given, views))
-        there = (registration.move(p, motion).to(views.dtype) @ views).float().unflatten(2, (N_CELLS, N_KINDS))
+        p = registration.poses(registration.match(given, views))  # (B, Q, P)
+        there = (registration.move(p, motion).to(views.dtype) @ views).float()  # (B, Q, 200)
+        there = there.unflatten(2, (N_CELLS, N_KINDS))  # (B, Q, 25, 8)
         carried = registration.carry_over(given, motion)
-        shown = kinds_of(carried)
+        shown = kinds_of(carried)  # (B, Q, 25, 8)
         known = shown + there * (shown.sum(-1, keepdim=True) == 0)
-        moved = F.pad(known + FLOOR, (1, 0), value=FLOOR).log()
+        moved = F.pad(known + FLOOR, (1, 0), value=FLOOR).log()  # (B, Q, 25, 9)
         stayed = (F.one_hot(given, N_CLASSES).float() + FLOOR).log()
         may_stay = (no_source & (action == FORWARD) & (given[..., IN_FRONT] == WALL)).float()[..., None, None]
         # Which action leads from view to view: what the views share, and how near the map has them.
@@ -239,7 +186,7 @@ class ViewTransformer(ESWM):
             ],
             2,
         )  # fmt: skip
-        return features, moved, stayed * may_stay
+        return Evidence(features, moved, stayed * may_stay)
 
     def _compare(self, p: Tensor, views: Tensor, given: Tensor, end: Tensor) -> Tensor:
         """(B, Q, 8) how well two views fit each motion, first by what they share, then by the map."""

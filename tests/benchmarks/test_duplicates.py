@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from eswm_gym.rooms import RoomConfig
+from eswm_gym.rooms import LatticeSource, RoomConfig
 from eswm_gym.world_model import ACTION, END, ESWM, EncodedBank, ModelConfig, Prediction, Transformer
-from eswm_gym.world_model.data import Source
 from eswm_gym.world_model.presets import PRESETS
 from eswm_gym.world_model.pretrained import save_model
 
-SOURCE = Source(RoomConfig.open_arena(1, duplicates=(0, 2)), mix=(1, 0, 0, 0), components=(ACTION, END), context=4)
+SOURCE = LatticeSource(
+    RoomConfig.open_arena(1, duplicates=(0, 2)), mix=(1, 0, 0, 0), components=(ACTION, END), context=4
+)
 
 
 class Guesses(ESWM):
@@ -37,7 +38,7 @@ def test_right_answers():
     asked = duplicates.ask(Guesses(ModelConfig(64)), SOURCE, 30, seed=5)
     rng = np.random.default_rng(5)
     banks = SOURCE.draw_banks(rng, 30)
-    queries = SOURCE.mask(rng, duplicates.draw_queries(rng, banks, 12, SOURCE.mix, SOURCE.start(banks)))
+    queries = SOURCE.ask(rng, banks, 12)
     walks = banks.transitions()[:, -4:].tolist()
     assert asked.kind.shape == (30, 12) and 0 < asked.duplicated.mean() < 1
     neighbors = banks.rooms.lattice.neighbors

@@ -10,15 +10,16 @@ import torch
 
 pytest.importorskip("lightning")
 
+from eswm_gym.rooms.transitions import Problems  # noqa: E402
 from eswm_gym.world_model import load_model  # noqa: E402
-from eswm_gym.world_model.data import Problems, ProblemStream  # noqa: E402
-from eswm_gym.world_model.train import Run, fabric_for  # noqa: E402
+from eswm_gym.world_model.stream import ProblemStream  # noqa: E402
+from eswm_gym.world_model.training import Run, fabric_for  # noqa: E402
 
 STEPS = 10
 WORKER = """
 import json, sys
 from pathlib import Path
-from eswm_gym.world_model.train import Run, fabric_for
+from eswm_gym.world_model.training import Run, fabric_for
 
 out, steps = Path(sys.argv[1]), int(sys.argv[2])
 fabric = fabric_for("cpu", "32-true", out)
@@ -56,14 +57,12 @@ def test_two_processes_learn_as_one_with_both_their_batches(tmp_path):
     fabric.launch()
     run, expected = Run("tiny", fabric, tmp_path / "one", seed=3, compiled=False), []
     preset = run.preset
-    streams = [
-        ProblemStream(preset.sources, preset.model.n_states, preset.rooms, preset.queries, 3, rank) for rank in (0, 1)
-    ]
+    streams = [ProblemStream(preset.sources, preset.rooms, preset.queries, 3, rank) for rank in (0, 1)]
     run.forward.train()
     born = {name: value.clone() for name, value in run.model.state_dict().items()}
     for run.step in range(STEPS):
         batches = [stream.batch(run.step) for stream in streams]
-        assert not torch.equal(batches[0].target, batches[1].target), "each process has rooms of its own"
+        assert not torch.equal(batches[0].truth, batches[1].truth), "each process has rooms of its own"
         joint = Problems(*(torch.cat(parts) for parts in zip(*batches, strict=True)))
         expected.append(run._step(joint, run.step / STEPS).item())
     assert losses == pytest.approx(expected, abs=2e-5)  # 7e-4 apart if the gradients of one process alone are used

@@ -6,26 +6,27 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eswm_gym.rooms import PAPER_MIX, RoomConfig
+from eswm_gym.rooms import PAPER_MIX, LatticeSource, RoomConfig
+from eswm_gym.rooms.lattice.source import NO_CONTEXT
 from eswm_gym.world_model import ACTION, END, Transformer, TransformerConfig
-from eswm_gym.world_model.data import NO_CONTEXT, Source
 from eswm_gym.world_model.evaluate import evaluate
 from eswm_gym.world_model.presets import PRESETS
 from eswm_gym.world_model.pretrained import build_model, load_model, save_model
+from eswm_gym.world_model.stream import to_tensors
 
 ROOMS = RoomConfig.random_wall(2, duplicates=(0, 3))
 OPTIONS = {"n_states": 9, "dim": 12, "layers": 2, "heads": 2, "relational": False, "readout": "classes"}
 
 
-def source(**options) -> Source:
-    return Source(ROOMS, **{"mix": PAPER_MIX, "components": (ACTION, END), "context": 5, **options})
+def source(**options) -> LatticeSource:
+    return LatticeSource(ROOMS, **{"mix": PAPER_MIX, "components": (ACTION, END), "context": 5, **options})
 
 
 @given(seed=st.integers(0, 2**32 - 1), bank=st.sampled_from(["minimal", "dense", "walk", "trajectory"]))
 def test_queries_start_where_the_context_ends(seed, bank):
-    problems = source(bank=bank).draw(np.random.default_rng(seed), 6, 12, 19)
+    problems = source(bank=bank).draw(np.random.default_rng(seed), 6, 12)
     assert problems.memories.shape[1] == source(bank=bank, context=0).capacity + 5
-    assert set(problems.masked.unique().tolist()) <= {ACTION, END}
+    assert set(problems.masked.ravel().tolist()) <= {ACTION, END}
     for memories, query in zip(problems.memories[:, -5:].tolist(), problems.query.tolist(), strict=True):
         if memories[-1][0] < 0:
             assert memories == [[-1] * 3] * 5
@@ -44,8 +45,8 @@ def test_the_bank_is_as_without_context_and_the_walk_behind_it():
 
 
 def test_a_share_of_the_training_banks_lacks_its_context():
-    problems = source().draw(np.random.default_rng(0), 3000, 2, 19)
-    share = (problems.memories[:, -1, 0] < 0).double().mean().item()
+    problems = source().draw(np.random.default_rng(0), 3000, 2)
+    share = (problems.memories[:, -1, 0] < 0).mean()
     assert share == pytest.approx(NO_CONTEXT, abs=5 * (NO_CONTEXT / 3000) ** 0.5)
 
 
@@ -137,8 +138,8 @@ def test_presets(name):
     sources = [*preset.sources, *preset.settings.values()]
     assert {s.context for s in sources} == {preset.model.context} and {s.components for s in sources} == {(ACTION, END)}
     for where in sources:
-        problems = where.draw(np.random.default_rng(0), 3, 2, preset.model.n_states)
-        assert model(problems.memories, problems.query).loss(problems.target, problems.masked).isfinite()
+        problems = to_tensors(where.draw(np.random.default_rng(0), 3, 2))
+        assert model(problems.memories, problems.query).loss(problems).isfinite()
     for name, where in preset.settings.items():
         assert where.rooms.duplicates == ((1, 3) if name.endswith("-duplicates") else (0, 0))
         if "unseen" in name:

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from eswm_gym.rooms import Kind, Room, RoomConfig
+from eswm_gym.rooms import PAPER_MIX, Kind, LatticeSource, Room, RoomConfig
 from eswm_gym.world_model import ESWM, EncodedBank, ModelConfig, Prediction
-from eswm_gym.world_model import evaluate as evaluation
-from eswm_gym.world_model.evaluate import evaluate
+from eswm_gym.world_model.evaluate import HELD_OUT_SEED, VALIDATION_SEED, evaluate
+from eswm_gym.world_model.presets import Preset
 
 N_STATES = 10
 IDK = (N_STATES, 6, N_STATES)  # class of "I don't know" of the source, action and end head
 ROOMS = RoomConfig.random_wall(1, states=tuple(range(N_STATES)), wall_length=(1, 2))
+SOURCE = LatticeSource(ROOMS, mix=PAPER_MIX)
 PARTS = ("source", "action", "end")
 
 
@@ -68,10 +69,10 @@ class Question:
 def questions_of(monkeypatch, **options) -> list[list[Question]]:
     """What `evaluate` asks with these options, a list for each room."""
     asked = []
-    draw = evaluation.draw_queries
+    ask = LatticeSource.ask
 
-    def record(rng, banks, *args):
-        queries = draw(rng, banks, *args)
+    def record(self, rng, banks, n):
+        queries = ask(self, rng, banks, n)
         for i in range(len(banks.source)):
             room = Room.from_batch(banks.rooms, i)
             rows = zip(queries.transitions[i].tolist(), queries.masked[i], queries.kind[i], strict=True)
@@ -79,8 +80,8 @@ def questions_of(monkeypatch, **options) -> list[list[Question]]:
         return queries
 
     with monkeypatch.context() as patched:
-        patched.setattr(evaluation, "draw_queries", record)
-        evaluate(Known(np.zeros((10**4, 48), np.int64)), ROOMS, **options)
+        patched.setattr(LatticeSource, "ask", record)
+        evaluate(Known(np.zeros((10**4, 48), np.int64)), SOURCE, **options)
     return asked
 
 
@@ -134,14 +135,14 @@ SIZE = {"n_rooms": 25, "chunk": 10, "seed": 3}
 def test_figures(monkeypatch, answer):
     asked = questions_of(monkeypatch, **SIZE)
     answers = answer(asked)
-    found = evaluate(Known(answers), ROOMS, **SIZE)
+    found = evaluate(Known(answers), SOURCE, **SIZE)
     assert found.pop("loss") == pytest.approx(loss_by_hand(asked, answers), rel=1e-5)
     assert found == pytest.approx(counted_by_hand(asked, answers))
 
 
 def test_a_perfect_model(monkeypatch):
     asked = questions_of(monkeypatch, **SIZE)
-    found = evaluate(Known([[q.right for q in questions] for questions in asked]), ROOMS, **SIZE)
+    found = evaluate(Known([[q.right for q in questions] for questions in asked]), SOURCE, **SIZE)
     assert sum(value for key, value in found.items() if key.startswith("n/")) == 25 * 48
     assert found.pop("loss") == pytest.approx(math.log(2), rel=1e-5)
     cells = {f"{kind}/{part}" for kind in ("unseen", "seen", "unsolvable") for part in PARTS}
@@ -154,7 +155,7 @@ def test_a_perfect_model(monkeypatch):
 def test_never_sure(monkeypatch):
     """Always "I don't know": right about the unsolvable and about nothing else."""
     asked = questions_of(monkeypatch, **SIZE)
-    found = evaluate(Known(ignorant_answers(asked)), ROOMS, **SIZE)
+    found = evaluate(Known(ignorant_answers(asked)), SOURCE, **SIZE)
     for key, value in found.items():
         if key.startswith(("accuracy", "validity")):
             assert value == ("unsolvable" in key), key
@@ -163,7 +164,7 @@ def test_never_sure(monkeypatch):
 def test_validity_counts_every_true_completion(monkeypatch):
     """Which action stays at s? With two blocked moves there are two right answers, and one that generated it."""
     asked = questions_of(monkeypatch, **SIZE)
-    found = evaluate(Known(other_answers(asked)), ROOMS, **SIZE)
+    found = evaluate(Known(other_answers(asked)), SOURCE, **SIZE)
     assert found["validity/unseen/action"] == 1.0 > found["accuracy/unseen/action"]
     assert found["validity/unseen/end"] == found["accuracy/unseen/end"] == 1.0  # a move has one end
 
@@ -171,12 +172,25 @@ def test_validity_counts_every_true_completion(monkeypatch):
 @pytest.mark.parametrize("training", [True, False])
 def test_the_mode_of_the_model_is_left_as_it_is_found(training):
     model = Known(np.zeros((100, 48), np.int64)).train(training)
-    evaluate(model, ROOMS, n_rooms=3)
+    evaluate(model, SOURCE, n_rooms=3)
     assert model.training is training
 
 
 def test_the_seed_chooses_the_rooms():
     def figures(seed):
-        return evaluate(Known(np.zeros((100, 48), np.int64)), ROOMS, n_rooms=10, seed=seed)
+        return evaluate(Known(np.zeros((100, 48), np.int64)), SOURCE, n_rooms=10, seed=seed)
 
     assert figures(1) == figures(1) != figures(2)
+
+
+def test_seeds_that_are_watched_are_not_those_that_are_reported():
+    """Benchmarks use multiples of a million."""
+    assert len({VALIDATION_SEED, HELD_OUT_SEED}) == 2
+    assert VALIDATION_SEED % 10**6 and HELD_OUT_SEED % 10**6
+
+
+def test_a_preset_has_as_many_actions_as_its_problems():
+    with pytest.raises(ValueError, match="has 6 actions, the model has 4"):
+        Preset(ModelConfig(n_actions=4), (SOURCE,), {})
+    with pytest.raises(ValueError, match="has 6 actions, the model has 3"):
+        Preset(ModelConfig(n_actions=3), (), {"rooms": SOURCE})

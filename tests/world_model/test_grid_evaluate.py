@@ -6,13 +6,13 @@ import torch
 from torch.nn.functional import one_hot
 
 from eswm_gym.rooms import Kind
-from eswm_gym.rooms.grid import GridConfig
+from eswm_gym.rooms.grid import GridConfig, GridSource
+from eswm_gym.rooms.transitions import COMPONENTS
 from eswm_gym.world_model import END, SOURCE, ViewPrediction, ViewTransformer, ViewTransformerConfig
-from eswm_gym.world_model.data import COMPONENTS
-from eswm_gym.world_model.evaluate import evaluate
-from eswm_gym.world_model.grid_evaluate import QUERIES, baselines, evaluate_views, held_out
+from eswm_gym.world_model.evaluate import QUERIES, baselines, evaluate, held_out
+from eswm_gym.world_model.stream import to_tensors
 
-ROOMS = GridConfig()
+ROOMS = GridSource(GridConfig(), "cover", hidden=0.6)
 SEED = 7
 N_ROOMS = 45  # two chunks of 20 and one of 5
 
@@ -26,7 +26,8 @@ class Answers(ViewTransformer):
         self.spoil = spoil
 
     def forward(self, memories, query):
-        problems, queries = next(self.problems)
+        _, queries, problems = next(self.problems)
+        problems = to_tensors(problems)
         assert torch.equal(problems.memories, memories) and torch.equal(problems.query, query)
         assert not self.training
         row = torch.from_numpy(queries.transitions)
@@ -43,12 +44,12 @@ class Answers(ViewTransformer):
 
 
 def figures(model, **kwargs):
-    return evaluate_views(model, ROOMS, N_ROOMS, SEED, **{"chunk": 20} | kwargs)
+    return evaluate(model, ROOMS, N_ROOMS, SEED, **{"chunk": 20} | kwargs)
 
 
 def counts():
     found = {}
-    for problems, queries in held_out(ROOMS, N_ROOMS, SEED, 20):
+    for _, queries, problems in held_out(ROOMS, N_ROOMS, SEED, 20):
         assert problems.query.shape[1] == QUERIES
         for kind, masked in zip(queries.kind.ravel(), queries.masked.ravel(), strict=True):
             found[int(kind), int(masked)] = found.get((int(kind), int(masked)), 0) + 1
@@ -123,23 +124,22 @@ def test_wrong_actions():
     assert metrics["accuracy/unseen/end"] == 1
 
 
-def test_chunks_and_evaluate_make_no_difference():
+def test_chunks_make_no_difference():
     torch.manual_seed(0)
     model = ViewTransformer(ViewTransformerConfig(dim=16, layers=1, heads=2, cell_dim=2))
-    one = evaluate_views(model, ROOMS, 10, SEED, chunk=10)
-    assert evaluate_views(model, ROOMS, 10, SEED, chunk=10) == one
-    assert evaluate(model, ROOMS, 10, SEED) == evaluate_views(model, ROOMS, 10, SEED)
+    one = evaluate(model, ROOMS, 10, SEED, chunk=10)
+    assert evaluate(model, ROOMS, 10, SEED, chunk=10) == one
     # The rooms of other chunks are other draws, but as many queries.
-    other = evaluate_views(model, ROOMS, 10, SEED, chunk=4)
+    other = evaluate(model, ROOMS, 10, SEED, chunk=4)
     assert other["loss"] == pytest.approx(one["loss"], rel=0.2)
-    assert evaluate_views(model, ROOMS, 10, SEED + 1, chunk=10) != one
+    assert evaluate(model, ROOMS, 10, SEED + 1, chunk=10) != one
 
 
 def test_baselines():
     found = baselines(ROOMS, N_ROOMS, SEED, 20)
     assert set(found) == {"majority", "copy"}
     views, given = [], []
-    for _, queries in held_out(ROOMS, N_ROOMS, SEED, 20):
+    for _, queries, _ in held_out(ROOMS, N_ROOMS, SEED, 20):
         chosen = (queries.kind == Kind.UNSEEN) & (queries.masked == END)
         views.append(queries.transitions[chosen][:, 26:])
         given.append(queries.transitions[chosen][:, :25])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from eswm_gym.rooms import PAPER_MIX, RoomConfig
-from eswm_gym.world_model.data import Source
+from eswm_gym.rooms import PAPER_MIX, LatticeSource, RoomConfig
 from eswm_gym.world_model.eswm import ModelConfig
 from eswm_gym.world_model.evaluate import evaluate
 from eswm_gym.world_model.lookup import Lookup, PathIntegrator, lay_out
@@ -54,8 +53,8 @@ def test_lay_out():
 
 def test_figures_in_rooms():
     """All is known in an open arena and along a trajectory; a lookup knows what was seen."""
-    arena = Source(RoomConfig.open_arena(), mix=PAPER_MIX)
-    walk = Source(RoomConfig.random_wall(2), "trajectory", mix=PAPER_MIX, components=(2,))
+    arena = LatticeSource(RoomConfig.open_arena(), mix=PAPER_MIX)
+    walk = LatticeSource(RoomConfig.random_wall(2), "trajectory", mix=PAPER_MIX, components=(2,))
     for source in (arena, walk):
         config = ModelConfig(n_states=64)
         ceiling, floor = (evaluate(kind(config), source, 100) for kind in (PathIntegrator, Lookup))

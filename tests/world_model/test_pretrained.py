@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import pickle
 import socket
+from pathlib import Path
 
 import pytest
 import torch
@@ -110,15 +112,27 @@ def test_saving_over_a_model_replaces_it(saved):
 
 
 def test_a_save_that_fails_leaves_the_old_model(saved, monkeypatch):
-    def half_written(tensors, path):
-        save_file(tensors, path)
-        path.write_bytes(path.read_bytes()[:100])
+    write_bytes = Path.write_bytes
+
+    def half_written(path, content):
+        write_bytes(path, content[:100])
         raise OSError("disk full")
 
-    monkeypatch.setattr(pretrained, "save_file", half_written)
-    with pytest.raises(OSError, match="disk full"):
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="disk full"):
+        patch.setattr(Path, "write_bytes", half_written)
         save_model(fresh(seed=1), saved)
+    assert sorted(file.name for file in saved.parent.iterdir()) == ["model.json", "model.safetensors"]
     assert torch.equal(load_model(saved).action_head.weight, fresh().action_head.weight)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks for permissions")
+def test_others_may_read_a_model_if_the_umask_lets_them(tmp_path):
+    before = os.umask(0o022)
+    try:
+        save_model(fresh(), tmp_path / "model")
+    finally:
+        os.umask(before)
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o644}
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".json"])

@@ -12,9 +12,11 @@ from safetensors.torch import load_file
 
 pytest.importorskip("lightning")
 
+from eswm_gym.runs import FINAL_LR  # noqa: E402
 from eswm_gym.world_model import load_model  # noqa: E402
 from eswm_gym.world_model.presets import PRESETS  # noqa: E402
-from eswm_gym.world_model.train import FINAL_LR, Run, fabric_for, lr_scale, main, parse_args  # noqa: E402
+from eswm_gym.world_model.train import main, parse_args  # noqa: E402
+from eswm_gym.world_model.training import Run, fabric_for, lr_scale  # noqa: E402
 
 
 def run_in(folder, seed=0, name="tiny"):
@@ -117,9 +119,9 @@ def test_a_second_ctrl_c_stops_at_once_and_leaves_the_last_checkpoint(tmp_path):
 
 SLOW_DATA = """
 import sys, time
-from eswm_gym.world_model import data, train
+from eswm_gym.world_model import stream, train
 
-quick, step = data.ProblemStream.batch, train.Run._step
+quick, step = stream.ProblemStream.batch, train.Run._step
 
 def slow_batch(self, i):
     time.sleep(0.3)
@@ -130,7 +132,7 @@ def announced_step(self, *args):
     print("a step is done", flush=True)
     return result
 
-data.ProblemStream.batch, train.Run._step = slow_batch, announced_step
+stream.ProblemStream.batch, train.Run._step = slow_batch, announced_step
 train.main(sys.argv[1:])
 """
 

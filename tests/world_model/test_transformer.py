@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from eswm_gym.rooms.transitions import Problems
 from eswm_gym.world_model import ACTION, END, SOURCE, Prediction, Transformer, TransformerConfig
-from eswm_gym.world_model.transformer import relations
+from eswm_gym.world_model.blocks import relations
 
 N_STATES = 9
 # relational, readout, state_embeddings: every choice that TransformerConfig allows.
@@ -276,7 +277,9 @@ def test_every_weight_is_trained(config):
     model = scrambled(config)
     model.zero_grad()
     query = torch.tensor([[[0, -1, 2], [0, 1, -1], [-1, 1, 2]]])
-    model(BANK, query).loss(torch.tensor([[1, 2, 0]]), torch.tensor([[ACTION, END, SOURCE]])).backward()
+    truth = torch.tensor([[[0, 1, 2], [0, 1, 2], [0, 1, 2]]])
+    masked = torch.tensor([[ACTION, END, SOURCE]])
+    model(BANK, query).loss(Problems(BANK, query, truth, masked, torch.zeros_like(masked))).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
     model.zero_grad()
@@ -303,26 +306,6 @@ def test_relations_read_aloud():
     assert found[0, 0].tolist() == [[False] * 4, [False, True, True, False], [True, False, False, False]]
 
 
-def test_loss():
-    """Mean over the queries of -log p(right class of the masked component); the other heads do not count."""
-    source = torch.tensor([[[0.5, 0.25, 0.25], [0.9, 0.05, 0.05], [0.9, 0.05, 0.05], [0.1, 0.2, 0.7]]]).log()
-    action = torch.tensor([[[0.9, 0.1], [0.125, 0.875], [0.9, 0.1], [0.9, 0.1]]]).log()
-    end = torch.tensor([[[0.9, 0.05, 0.05], [0.9, 0.05, 0.05], [0.3, 0.3, 0.4], [0.9, 0.05, 0.05]]]).log()
-    prediction = Prediction(source + 3.0, action - 2.0, end)  # logits may be shifted
-    masked = torch.tensor([[SOURCE, ACTION, END, SOURCE]])
-    target = torch.tensor([[1, 0, 2, 2]])
-    by_hand = -(math.log(0.25) + math.log(0.125) + math.log(0.4) + math.log(0.7)) / 4
-    assert prediction.loss(target, masked).item() == pytest.approx(by_hand, rel=1e-6)
-
-
-@pytest.mark.parametrize("part", [SOURCE, ACTION, END])
-def test_loss_when_one_component_is_masked_everywhere(part):
-    """Heads that were not asked add nothing, not even a nan."""
-    heads = [torch.zeros(1, 2, n) for n in (10, 7, 10)]
-    loss = Prediction(*heads).loss(torch.tensor([[0, 6]]), torch.full((1, 2), part))
-    assert loss.item() == pytest.approx(math.log((10, 7, 10)[part]), rel=1e-6)
-
-
 @every_config
 @few
 @given(problem=problems(), move=st.tuples(st.integers(0, N_STATES - 1), st.integers(0, 5)))
@@ -330,8 +313,9 @@ def test_imagine(config, problem, move):
     """It is the softmax of what the end head says of (source, action, ?)."""
     model, (memories, _) = scrambled(config), problem
     source, action = (torch.tensor([[x, 0, 0], [x, 1, 2]]) for x in move)
-    imagined = model.imagine(model.encode(memories), source, action)
-    assert imagined.shape == (2, 3, N_STATES + 1)
+    cells, unknown = model.imagine(model.encode(memories), source[..., None], action)
+    assert cells.shape == (2, 3, 1, N_STATES) and unknown.shape == (2, 3)
+    imagined = torch.cat([cells[:, :, 0], unknown[..., None]], -1)
     torch.testing.assert_close(imagined.sum(-1), torch.ones(2, 3))
     query = torch.stack([source, action, torch.full((2, 3), -1)], 2)
     torch.testing.assert_close(imagined, model(memories, query).end.float().softmax(-1))
@@ -343,7 +327,7 @@ def test_imagine(config, problem, move):
 def test_imagine_refuses_a_state_outside_the_vocabulary(config, state):
     model = scrambled(config)
     with pytest.raises(ValueError, match=rf"state {state} is outside the vocabulary 0 \.\.\. 8"):
-        model.imagine(model.encode(BANK), torch.tensor([[0, state]]), torch.tensor([[0, 1]]))
+        model.imagine(model.encode(BANK), torch.tensor([[[0], [state]]]), torch.tensor([[0, 1]]))
 
 
 @pytest.mark.parametrize(
@@ -381,9 +365,9 @@ def test_imagine_refuses_actions_and_memories_outside_the_vocabulary():
     state = torch.tensor([[0]])
     for action in (-1, 6):
         with pytest.raises(ValueError, match=f"action {action} "):
-            model.imagine(model.encode(torch.tensor([[[0, 1, 2]]])), state, torch.tensor([[action]]))
+            model.imagine(model.encode(torch.tensor([[[0, 1, 2]]])), state[..., None], torch.tensor([[action]]))
     with pytest.raises(ValueError, match="state 11 "):
-        model.imagine(model.encode(torch.tensor([[[0, 1, 11]]])), state, state)
+        model.imagine(model.encode(torch.tensor([[[0, 1, 11]]])), state[..., None], state)
 
 
 @pytest.mark.parametrize("option", [{"readout": "clases"}, {"query_attention": "crosss"}])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache
 
 import numpy as np
@@ -10,20 +9,20 @@ import pytest
 import torch
 
 from eswm_gym.rooms.grid import GridConfig, GridRooms, cover_banks, draw_queries, generate_grids
+from eswm_gym.rooms.transitions import to_problems
 from eswm_gym.world_model import (
     ACTION,
     END,
     SOURCE,
     CheckpointError,
-    ViewPrediction,
     ViewTransformer,
     ViewTransformerConfig,
     load_model,
     save_model,
 )
 from eswm_gym.world_model.codecs import EgocentricCodec
-from eswm_gym.world_model.grid_data import to_problems
 from eswm_gym.world_model.pretrained import build_model, read_info, write_info
+from eswm_gym.world_model.stream import to_tensors
 
 CONFIGS = [ViewTransformerConfig(dim=32, layers=2, heads=2, cell_dim=4, registration=r) for r in (True, False)]
 every_config = pytest.mark.parametrize("config", CONFIGS, ids=["registration", "plain"])
@@ -45,7 +44,7 @@ def scrambled(config: ViewTransformerConfig) -> ViewTransformer:
 def problems(n: int = 4, queries: int = 12):
     rng = np.random.default_rng(1)
     banks = cover_banks(rng, GridRooms.of(generate_grids(rng, n, GridConfig())), np.linspace(0.5, 1, n))
-    return to_problems(banks, draw_queries(rng, banks, queries), 24)
+    return to_tensors(to_problems(banks, draw_queries(rng, banks, queries), 24))
 
 
 def close(a, b, **kwargs):
@@ -55,7 +54,7 @@ def close(a, b, **kwargs):
 
 @every_config
 def test_shapes(config):
-    memories, query, _, _ = problems()
+    memories, query, *_ = problems()
     model = scrambled(config)
     prediction = model(memories, query)
     assert prediction.source.shape == prediction.end.shape == (4, 12, 25, 9)
@@ -72,7 +71,7 @@ def test_shapes(config):
 
 @every_config
 def test_answers_depend_on_all_that_they_should(config):
-    memories, query, _, _ = problems()
+    memories, query, *_ = problems()
     model = scrambled(config)
     answer = model(memories, query)
     for other in (model(memories.roll(1, 0), query), model(memories, query.roll(1, 1))):
@@ -81,7 +80,7 @@ def test_answers_depend_on_all_that_they_should(config):
 
 @every_config
 def test_a_bank_is_a_set(config):
-    memories, query, _, _ = problems()
+    memories, query, *_ = problems()
     order = torch.from_numpy(np.random.default_rng(0).permutation(memories.shape[1]))
     model = scrambled(config)
     close(model(memories, query), model(memories[:, order], query))
@@ -89,7 +88,7 @@ def test_a_bank_is_a_set(config):
 
 @every_config
 def test_padding_changes_nothing(config):
-    memories, query, _, _ = problems()
+    memories, query, *_ = problems()
     model = scrambled(config)
     n = int((memories[:, :, 0] >= 0).any(0).sum())
     more = torch.cat([torch.full((4, 7, 51), -1), memories], 1)
@@ -99,7 +98,7 @@ def test_padding_changes_nothing(config):
 
 @every_config
 def test_batched_as_one_by_one(config):
-    memories, query, _, _ = problems()
+    memories, query, *_ = problems()
     model = scrambled(config)
     together = model(memories, query)
     for i in range(4):
@@ -112,7 +111,7 @@ def test_batched_as_one_by_one(config):
 
 @every_config
 def test_an_empty_bank(config):
-    _, query, _, _ = problems()
+    _, query, *_ = problems()
     model = scrambled(config)
     answers = [model(torch.full((4, n, 51), -1), query) for n in (1, 5)]
     assert all(part.isfinite().all() for part in answers[0])
@@ -130,7 +129,7 @@ def test_too_long_a_bank(config):
 
 @every_config
 def test_imagining_is_asking_for_the_end(config):
-    memories, query, _, masked = problems()
+    memories, query, _, masked, _ = problems()
     model = scrambled(config)
     bank = model.encode(memories)
     row, column = (t[0] for t in torch.nonzero(masked == END, as_tuple=True))
@@ -173,16 +172,17 @@ def test_only_registration_knows_what_is_contradicted():
 def test_as_born_it_reads_the_map():
     """Registration alone, before any training, tells most of what a bank determines."""
     torch.manual_seed(0)
-    memories, query, target, masked = problems(8, 40)
+    memories, query, truth, masked, unknown = problems(8, 40)
+    view = torch.where((masked == SOURCE)[..., None], truth[..., :25], truth[..., 26:])
     model = ViewTransformer(CONFIGS[0]).eval()
     with torch.no_grad():
-        right = model(memories, query).masked_view(masked).argmax(-1) == target[..., :25]
-    shown = (masked != ACTION) & (target[..., -1] == 0)
-    floor = target[..., :25] > 1
+        right = model(memories, query).masked_view(masked).argmax(-1) == view
+    shown = (masked != ACTION) & (unknown == 0)
+    floor = view > 1
     assert right[shown[..., None] & floor].float().mean() > 0.9
     plain = ViewTransformer(CONFIGS[1]).eval()
     with torch.no_grad():
-        right = plain(memories, query).masked_view(masked).argmax(-1) == target[..., :25]
+        right = plain(memories, query).masked_view(masked).argmax(-1) == view
     assert right[shown[..., None] & floor].float().mean() < 0.4
 
 
@@ -191,59 +191,14 @@ def test_every_weight_learns(config):
     """All but what is trained for a map of one's own; after a step, since some matrices are born as zeros."""
     torch.manual_seed(0)
     model = ViewTransformer(config)
-    memories, query, target, masked = problems()
+    asked = problems()
     with torch.no_grad():
         for parameter in model.parameters():
             if not parameter.any():
                 parameter.normal_(std=0.02)
-    model(memories, query).loss(target, masked).backward()
+    model(asked.memories, asked.query).loss(asked).backward()
     without = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()}
     assert not {name for name in without if "null" not in name}
-
-
-# Loss
-
-
-def logits_of(p):
-    return torch.tensor(p).log()
-
-
-def test_loss_by_hand():
-    even = torch.zeros(1, 4, 25, 9)
-    source, end = even.clone(), even.clone()
-    source[0, 0, :, 4] = math.log(8)  # half of the probability
-    end[0, 1, 0, 2] = math.log(8)
-    action = torch.zeros(1, 4, 4)
-    action[0, 2] = logits_of([0.1, 0.2, 0.3, 0.4])
-    unknown = torch.zeros(1, 4, 2)
-    unknown[0, 0, 0] = math.log(3)  # says "I don't know" with three to one
-    unknown[0, 1] = torch.tensor([50.0, math.log(3)])
-    prediction = ViewPrediction(source, action, end, unknown)
-    masked = torch.tensor([[SOURCE, END, ACTION, END]])
-    target = torch.zeros(1, 4, 26, dtype=torch.long)
-    target[0, 0, :25] = 4
-    target[0, 1, :25] = 2
-    target[0, 1, 25] = 1
-    target[0, 2] = torch.tensor([1, *[8] * 24, 1])  # only the action counts
-    target[0, 3, 25] = -1  # neither answer is right
-    by_hand = [
-        25 * math.log(2) + math.log(4),
-        math.log(2) + 24 * math.log(9) + math.log(4 / 3),
-        math.log(5),
-        25 * math.log(9),
-    ]
-    assert prediction.loss(target, masked).item() == pytest.approx(sum(by_hand) / 4, rel=1e-5)
-    for i, expected in enumerate(by_hand):
-        one = ViewPrediction(*(part[:, i : i + 1] for part in prediction))
-        found = one.loss(target[:, i : i + 1], masked[:, i : i + 1]).item()
-        assert found == pytest.approx(expected, rel=1e-5)
-
-
-def test_the_masked_view():
-    source, end = torch.zeros(1, 3, 25, 9), torch.ones(1, 3, 25, 9)
-    prediction = ViewPrediction(source, torch.zeros(1, 3, 4), end, torch.zeros(1, 3, 2))
-    view = prediction.masked_view(torch.tensor([[SOURCE, ACTION, END]]))
-    assert view[0, :, 0, 0].tolist() == [0, 1, 1]
 
 
 # Configurations and files
@@ -264,7 +219,7 @@ def test_config_errors(arguments, message):
 
 @every_config
 def test_save_and_load(config, tmp_path):
-    memories, query, _, _ = problems()
+    memories, query, *_ = problems()
     model = scrambled(config)
     save_model(model, tmp_path / "some.name", note="a test")
     loaded = load_model(tmp_path / "some.name.json")

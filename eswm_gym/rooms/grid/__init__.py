@@ -23,6 +23,7 @@ from eswm_gym.rooms.grid.layouts import (
     generate_grids,
 )
 from eswm_gym.rooms.grid.queries import UNDECIDED, GridQueries, draw_queries, move_kinds
+from eswm_gym.rooms.grid.source import GridSource
 from eswm_gym.rooms.grid.views import (
     AHEAD,
     FORWARD,
@@ -75,6 +76,7 @@ __all__ = [
     "GridQueries",
     "GridRooms",
     "classes_of",
+    "GridSource",
     "cover_bank",
     "cover_banks",
     "distances_to",

@@ -22,6 +22,7 @@ from eswm_gym.rooms.grid.views import (
     targets_of,
     views_of,
 )
+from eswm_gym.rooms.transitions import Moves, pack
 
 # Two views that share so many floor cells tell how they lie to each other: with seven kinds of floor, six cells agree
 # by chance once in 100,000.
@@ -92,6 +93,13 @@ class GridBanks:
         rooms, room = self.rooms, np.arange(len(self.rooms))[:, None]
         seen = rooms.sight[room, self.pose] | rooms.sight[room, rooms.targets[room, self.pose, self.action]]
         return (seen & (self.pose >= 0)[..., None]).any(1)
+
+    def moves(self) -> Moves:
+        """All moves from poses on the floor, whether the bank shows them or not."""
+        rooms, room = self.rooms, np.arange(len(self.rooms))[:, None]
+        start, action = pack(np.repeat(rooms.free[..., None], N_ACTIONS, 2))
+        end = rooms.targets[room, start, action]
+        return Moves(start, end, rows_of(rooms, start, action), rooms.free.shape[1])
 
 
 def rows_of(rooms: GridRooms, pose: np.ndarray, action: np.ndarray) -> np.ndarray:

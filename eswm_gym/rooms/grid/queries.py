@@ -29,6 +29,11 @@ class GridQueries:
     masked: np.ndarray
     kind: np.ndarray
 
+    @property
+    def unknown(self) -> np.ndarray:
+        """(B, Q) int64, 1: "I don't know" is right, 0: it is not, -1: it is neither right nor wrong."""
+        return np.where(self.kind == UNDECIDED, -1, self.kind == Kind.UNSOLVABLE)
+
 
 def move_kinds(banks: GridBanks) -> np.ndarray:
     """(B, P, 3, 3) int of Kind for each move (pose, action) and masked component; UNDECIDED for neither.

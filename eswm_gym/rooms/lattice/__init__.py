@@ -14,6 +14,7 @@ from eswm_gym.rooms.lattice.geometry import (
 )
 from eswm_gym.rooms.lattice.queries import PAPER_MIX, TRAINING_MIX, QueryBatch, draw_queries, move_kinds
 from eswm_gym.rooms.lattice.room import Room
+from eswm_gym.rooms.lattice.source import LatticeSource
 from eswm_gym.rooms.transitions import Kind
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "HexLattice",
     "Kind",
     "Lattice",
+    "LatticeSource",
     "QueryBatch",
     "Room",
     "RoomBatch",

@@ -11,6 +11,7 @@ import numpy as np
 
 from eswm_gym.rooms.lattice.generation import RoomBatch
 from eswm_gym.rooms.lattice.geometry import Lattice
+from eswm_gym.rooms.transitions import Moves, pack
 
 CHUNK = 1024  # rooms whose spanning forests grow at the same time: as many as a processor's cache holds
 
@@ -45,6 +46,14 @@ class BankBatch:
         room, slot = np.nonzero(self.source >= 0)
         held[room, self.source[room, slot], self.action[room, slot]] = True
         return held
+
+    def moves(self) -> Moves:
+        """The observed moves of each room that stay on its lattice."""
+        rooms, room = self.rooms, np.arange(len(self.source))[:, None]
+        start, action = pack(observed_moves(rooms) & rooms.lattice.on_lattice)
+        end = rooms.targets()[room, start, action]
+        rows = np.stack([rooms.states[room, start], action, rooms.states[room, end]], 2)
+        return Moves(start, end, rows.astype(np.int64), rooms.lattice.n_locations)
 
 
 def _shuffle(rng: np.random.Generator, rooms: RoomBatch, source: np.ndarray, action: np.ndarray) -> BankBatch:

@@ -31,6 +31,11 @@ class QueryBatch:
     location: np.ndarray
     action: np.ndarray
 
+    @property
+    def unknown(self) -> np.ndarray:
+        """(B, Q) int64, 1 where "I don't know" is right, else 0. It is right for queries of no kind, too."""
+        return ((self.kind == Kind.UNSOLVABLE) | (self.kind < 0)).astype(np.int64)
+
 
 def move_kinds(banks: BankBatch) -> np.ndarray:
     """(B, L, A) int of Kind for each move, -1 for moves that are not asked about.

@@ -1,0 +1,65 @@
+"""Problems about MiniGrid's rooms: fresh rooms, banks and queries, nothing stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from eswm_gym.rooms.grid.banks import COVER_BANK_SIZE, GridBanks, GridRooms, cover_banks, walk_banks
+from eswm_gym.rooms.grid.layouts import GridConfig, generate_grids
+from eswm_gym.rooms.grid.queries import GridQueries, draw_queries
+from eswm_gym.rooms.grid.views import N_ACTIONS, N_CELLS
+from eswm_gym.rooms.transitions import Problems, to_problems
+
+WALK_BANK_SIZE = 80
+
+
+@dataclass(frozen=True)
+class GridSource:
+    """Problems about MiniGrid's rooms.
+
+    Attributes:
+        rooms: the family of rooms.
+        bank: "cover": transitions from all over the room that together show it; or those of a "walk".
+        share: how often it is drawn in a mixture, relative to the other sources.
+        hidden: greatest share of the room that a cover bank does not show; drawn uniformly for half of the rooms.
+    """
+
+    rooms: GridConfig
+    bank: Literal["cover", "walk"] = "cover"
+    share: float = 1.0
+    hidden: float = 0.0
+
+    @property
+    def cells(self) -> int:
+        return N_CELLS
+
+    @property
+    def n_actions(self) -> int:
+        return N_ACTIONS
+
+    @property
+    def capacity(self) -> int:
+        return COVER_BANK_SIZE if self.bank == "cover" else WALK_BANK_SIZE
+
+    def draw_banks(self, rng: np.random.Generator, n: int) -> GridBanks:
+        """Draw n rooms with a bank each."""
+        rooms = GridRooms.of(generate_grids(rng, n, self.rooms))
+        if self.bank == "walk":
+            return walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n))
+        hidden = np.where(rng.random(n) < 0.5, rng.random(n) * self.hidden, 0.0)
+        return cover_banks(rng, rooms, 1 - hidden)
+
+    def ask(self, rng: np.random.Generator, banks: GridBanks, n: int) -> GridQueries:
+        """Draw n queries about each bank."""
+        return draw_queries(rng, banks, n)
+
+    def draw(self, rng: np.random.Generator, n_rooms: int, n_queries: int) -> Problems:
+        """Draw a batch for training."""
+        banks = self.draw_banks(rng, n_rooms)
+        return to_problems(banks, self.ask(rng, banks, n_queries), self.capacity)
+
+    def is_true(self, banks: GridBanks, transitions: np.ndarray) -> None:
+        """Not measured: any other view than the one asked for counts as wrong, even if the room shows it."""

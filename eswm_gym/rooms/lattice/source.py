@@ -1,0 +1,105 @@
+"""Problems about rooms on a lattice: fresh rooms, banks and queries, nothing stored (paper: "Query Selection")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from eswm_gym.rooms.lattice.banks import BankBatch, add_transitions, spanning_banks, walk_banks
+from eswm_gym.rooms.lattice.generation import RoomConfig, generate_rooms
+from eswm_gym.rooms.lattice.geometry import hex_lattice
+from eswm_gym.rooms.lattice.queries import TRAINING_MIX, QueryBatch, draw_queries
+from eswm_gym.rooms.lattice.trajectories import add_walks, trajectory_banks
+from eswm_gym.rooms.transitions import ACTION, END, MASKED, SOURCE, Problems, to_problems
+
+NO_CONTEXT = 0.1  # share of training banks without the context that their source gives them
+
+
+@dataclass(frozen=True)
+class LatticeSource:
+    """Problems about rooms on a lattice.
+
+    Attributes:
+        rooms: the family of rooms.
+        bank: "minimal" spanning banks, "dense" ones with extra transitions, banks from a "walk", or a minimal
+            spanning "trajectory" in order.
+        share: how often it is drawn in a mixture, relative to the other sources.
+        mix: shares of the kinds of query.
+        components: those that may be masked.
+        context: length of a walk in the last rows of each bank, which ends where all queries of that bank start.
+    """
+
+    rooms: RoomConfig
+    bank: Literal["minimal", "dense", "walk", "trajectory"] = "minimal"
+    share: float = 1.0
+    mix: tuple[float, ...] = TRAINING_MIX
+    components: tuple[int, ...] = (SOURCE, ACTION, END)
+    context: int = 0
+
+    def __post_init__(self) -> None:
+        if self.context < 0:
+            raise ValueError(f"context must not be negative, got {self.context}")
+
+    @property
+    def cells(self) -> int:
+        return 1
+
+    @property
+    def n_actions(self) -> int:
+        return hex_lattice(self.rooms.radius).neighbors.shape[1]
+
+    @property
+    def capacity(self) -> int:
+        """Rows of the padded banks.
+
+        A minimal bank has one row less than there are locations (observed ones, if the rooms observe a given number of
+        them). A trajectory has two more for each wall location, which it bumps into and goes around. Other banks have
+        up to twice as many rows as locations. The context comes on top.
+        """
+        n = self.rooms.observed or self.rooms.n_locations
+        detours = {"minimal": 0, "trajectory": 2 * self.rooms.wall_lengths[1]}
+        return self.context + (n - 1 + detours[self.bank] if self.bank in detours else 2 * n)
+
+    def draw_banks(self, rng: np.random.Generator, n: int) -> BankBatch:
+        """Draw n rooms with a bank each, the context behind it."""
+        if self.context:
+            return add_walks(rng, replace(self, context=0).draw_banks(rng, n), self.context, self.capacity)
+        rooms = generate_rooms(rng, n, self.rooms)
+        if self.bank == "walk":
+            return walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n), orderly=0.75)
+        if self.bank == "trajectory":
+            return trajectory_banks(rng, rooms, self.capacity)
+        banks = spanning_banks(rng, rooms)
+        if self.bank == "dense":
+            banks = add_transitions(rng, banks, rng.integers(self.capacity - (banks.source >= 0).sum(1) + 1))
+        return banks
+
+    def ask(self, rng: np.random.Generator, banks: BankBatch, n: int) -> QueryBatch:
+        """Draw n queries about each bank; with a context, all of a bank start where its context ends."""
+        start = None
+        if self.context:  # the padding of a bank without context leads anywhere
+            room = np.arange(len(banks.source))
+            start = banks.rooms.targets()[room, banks.source[:, -1], banks.action[:, -1]]
+        queries = draw_queries(rng, banks, n, self.mix, start)
+        if self.components == (SOURCE, ACTION, END):
+            return queries
+        # The component is drawn a second time: drawing it once would change all problems of a seed.
+        return replace(queries, masked=rng.choice(self.components, size=queries.masked.shape))
+
+    def draw(self, rng: np.random.Generator, n_rooms: int, n_queries: int) -> Problems:
+        """Draw a batch for training. Some banks lack their context, so that a model learns what it can answer without.
+
+        Raises:
+            ValueError: if mix has not one share for each kind of query.
+        """
+        banks = self.draw_banks(rng, n_rooms)
+        problems = to_problems(banks, self.ask(rng, banks, n_queries), self.capacity)
+        if self.context:
+            problems.memories[rng.random(n_rooms) < NO_CONTEXT, -self.context :] = MASKED
+        return problems
+
+    def is_true(self, banks: BankBatch, transitions: np.ndarray) -> np.ndarray:
+        """(B, Q) bool, which transitions (B, Q, 3) happen in the rooms; none that has a -1 does."""
+        return banks.rooms.is_true(transitions)

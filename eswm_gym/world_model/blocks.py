@@ -1,0 +1,147 @@
+"""The block of the transformers, and how tokens pass a stack of them.
+
+The bank's tokens read each other and leave keys and values in each block; the queries' tokens read those.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+N_RELATIONS = 4
+KeysValues = tuple[Tensor, Tensor]  # both (B, H, 1 + N, D), the null token first
+
+
+def relations(reader: Tensor, read: Tensor) -> Tensor:
+    """Which states each reading transition shares with each transition it reads.
+
+    Args:
+        reader: (B, T, 3) int transitions.
+        read: (B, N, 3) int transitions.
+
+    Returns:
+        (B, T, 1 + N, 4) bool: source is source, source is end, end is source, end is end; a masked component
+        equals nothing. The first column stands for the null token and is False.
+    """
+    mine, theirs = reader[:, :, None, ::2], read[:, None, :, ::2]  # (B, T, 1, 2) and (B, 1, N, 2)
+    same = (mine[..., None] == theirs[..., None, :]) & (mine[..., None] >= 0)  # (B, T, N, 2, 2)
+    return F.pad(same.flatten(3), (0, 0, 1, 0))
+
+
+def padding_mask(padding: Tensor, dtype: torch.dtype) -> Tensor:
+    """(B, 1, 1, 1 + N) what to add to the logits of attention: very little where a token (B, N) is padding, else 0.
+
+    The first column stands for the null token, which all may read.
+    """
+    return F.pad(torch.where(padding, -1e4, 0.0), (1, 0))[:, None, None].to(dtype)
+
+
+class Block(nn.Module):
+    """Pre-norm attention and feed-forward layer; every token may read the learned null token.
+
+    Queries and keys are normalised and their products sharpened by a learned factor.
+
+    Args:
+        dim: width of a token.
+        heads: attention heads, H; a head has D = dim / H dimensions.
+        relational: whether attention has a bias and a value for which states two transitions share.
+    """
+
+    def __init__(self, dim: int, heads: int, relational: bool = False) -> None:
+        super().__init__()
+        self.heads = heads
+        self.attention_norm = nn.LayerNorm(dim, bias=False)
+        self.query = nn.Linear(dim, dim, bias=False)
+        self.key = nn.Linear(dim, dim, bias=False)
+        self.value = nn.Linear(dim, dim, bias=False)
+        self.out = nn.Linear(dim, dim, bias=False)
+        self.sharpness = nn.Parameter(torch.full((heads, 1, 1), math.sqrt(dim // heads)))
+        self.null_key = nn.Parameter(torch.zeros(heads, 1, dim // heads))
+        self.null_value = nn.Parameter(torch.zeros(heads, 1, dim // heads))
+        if relational:
+            self.relation_bias = nn.Parameter(2 * torch.randn(N_RELATIONS, heads))
+            self.relation_value = nn.Linear(heads * N_RELATIONS, dim, bias=False)
+            nn.init.zeros_(self.relation_value.weight)
+        self.mlp_norm = nn.LayerNorm(dim, bias=False)
+        self.up = nn.Linear(dim, 4 * dim, bias=False)
+        self.down = nn.Linear(4 * dim, dim, bias=False)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.down.weight)
+
+    def _split(self, x: Tensor) -> Tensor:
+        """(B, H, T, D) from (B, T, dim)."""
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def keys_values(self, x: Tensor) -> KeysValues:
+        """Keys and values of the tokens (B, N, dim)."""
+        y = self.attention_norm(x)
+        key, value = self._split(self.key(y)), self._split(self.value(y))  # (B, H, N, D)
+        null = (len(x), -1, -1, -1)
+        key = torch.cat([self.null_key.to(key.dtype).expand(null), key], 2)  # (B, H, 1 + N, D)
+        value = torch.cat([self.null_value.to(value.dtype).expand(null), value], 2)
+        return F.normalize(key, dim=-1), value
+
+    def forward(
+        self,
+        x: Tensor,
+        keys_values: KeysValues,
+        mask: Tensor,
+        related: Tensor | None = None,
+        sharper: Tensor | None = None,
+    ) -> Tensor:
+        """Let tokens read.
+
+        Args:
+            x: (B, T, dim) tokens.
+            keys_values: what they read.
+            mask: (B, 1, 1, 1 + N), from `padding_mask`.
+            related: (B, T, 1 + N, 4) from `relations`, or None.
+            sharper: (B, 1, 1, 1), a factor for the logits of attention, or None.
+        """
+        key, value = keys_values
+        query = F.normalize(self._split(self.query(self.attention_norm(x))), dim=-1) * self.sharpness
+        logits = query.to(key.dtype) @ key.mT  # (B, H, T, 1 + N)
+        if related is not None:
+            logits = logits + (related @ self.relation_bias.to(related.dtype)).permute(0, 3, 1, 2)
+        if sharper is not None:
+            logits = sharper * logits
+        logits = logits + mask
+        # Two products and a softmax: at these lengths cheaper to train than fused attention.
+        attention = logits.softmax(-1).to(value.dtype)
+        y = self.out((attention @ value).transpose(1, 2).flatten(2))  # (B, T, dim)
+        if related is not None:  # (B, T, H, 1 + N) @ (B, T, 1 + N, 4)
+            y = y + self.relation_value((attention.transpose(1, 2) @ related).flatten(2))
+        x = x + y
+        return x + self.down(F.gelu(self.up(self.mlp_norm(x))))
+
+
+def read_bank(blocks: Iterable[Any], x: Tensor, *reads: Tensor | None) -> tuple[list[KeysValues], Tensor]:
+    """Pass the bank's tokens through blocks.
+
+    Args:
+        blocks: each a `Block`.
+        x: (B, N, dim) tokens.
+        *reads: what `Block.forward` takes besides: mask, relations, sharpening.
+
+    Returns:
+        The keys and values that the bank leaves in each block, and its tokens (B, N, dim) after the last one.
+    """
+    keys_values = []
+    for block in blocks:
+        keys_values.append(block.keys_values(x))
+        x = block(x, keys_values[-1], *reads)
+    return keys_values, x
+
+
+def read_queries(
+    blocks: Iterable[Any], keys_values: Iterable[KeysValues], x: Tensor, *reads: Tensor | None
+) -> Iterator[Tensor]:
+    """The queries' tokens (B, Q, dim) after each block, in which they read what the bank left there."""
+    for block, read in zip(blocks, keys_values, strict=True):
+        x = block(x, read, *reads)
+        yield x
