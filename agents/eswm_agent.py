@@ -15,7 +15,7 @@ from eswm_gym.agents.exploration import curiosity, most_uncertain, nearest_front
 from eswm_gym.agents.knowledge import Knowledge, knowledge_of
 from eswm_gym.agents.latent_map import LatentMap
 from eswm_gym.agents.memory_bank import MemoryBank
-from eswm_gym.agents.planning import CERTAIN_MOVE, COSTS, UNKNOWN, Plan, TransitionTable, follow, search
+from eswm_gym.agents.planning import CERTAIN_MOVE, COSTS, Plan, TransitionTable, follow, search
 from eswm_gym.agents.saving import load_agent, save_agent
 from eswm_gym.options import require_choices
 from eswm_gym.world_model import ESWM, load_pretrained

@@ -187,7 +187,7 @@ class Knowledge(ABC):
 
     # Copies and files
 
-    def copy(self) -> Knowledge:
+    def copy(self) -> Self:
         """The same knowledge, for questions whose answers this one does not keep."""
         return copy.copy(self)
 
@@ -207,15 +207,12 @@ class Knowledge(ABC):
             "goal": self.goal,
         }
 
-    @classmethod
-    def from_dict(cls, model: ESWM, config: AgentConfig, saved: Mapping[str, Any]) -> Self:
-        """The knowledge of which `to_dict` gave an account."""
-        knowledge = cls(model, config)
-        knowledge.memory = MemoryBank(saved["memory"], config.capacity, model.config.n_actions)
-        knowledge.ruled_out = MemoryBank(saved["ruled_out"])
-        knowledge.table = to_arrays(TransitionTable, saved["table"])
-        knowledge.goal = saved["goal"]
-        return knowledge
+    def load_dict(self, saved: Mapping[str, Any]) -> None:
+        """Know from now on what `to_dict` gave an account of."""
+        self.memory = MemoryBank(saved["memory"], self.config.capacity, self.model.config.n_actions)
+        self.ruled_out = MemoryBank(saved["ruled_out"])
+        self.table = to_arrays(TransitionTable, saved["table"])
+        self.goal = saved["goal"]
 
 
 KNOWLEDGE: dict[type, type[Knowledge]] = {}  # by type of codec

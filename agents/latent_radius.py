@@ -23,9 +23,7 @@ PAIRS = 20  # of a start and a goal in each room
 HORIZON = 20  # steps within which a goal counts as reached
 
 
-def greedy_success(
-    model: ESWM, rooms: Sequence[Room], radii: Sequence[float], rng: np.random.Generator
-) -> list[float]:
+def greedy_success(model: ESWM, rooms: Sequence[Room], radii: Sequence[float], rng: np.random.Generator) -> list[float]:
     """How short the greedy policy's ways are with each radius (paper: "Selection of R_latent").
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Iterator
 
@@ -66,10 +67,10 @@ class MemoryBank:
             ValueError: if a part is no integer, a state is negative, or the action is none of the bank's.
         """
         source, action, end = _integers((source, action, end))
-        beyond = self.n_actions is not None and action >= self.n_actions
-        if min(source, action, end) < 0 or beyond:
-            actions = "an action of at least 0" if self.n_actions is None else f"an action from 0 to {self.n_actions - 1}"
-            raise ValueError(f"a transition has states of at least 0 and {actions}, got {(source, action, end)}")
+        last = math.inf if self.n_actions is None else self.n_actions - 1
+        if min(source, end) < 0 or not 0 <= action <= last:
+            what = f"states of at least 0 and an action from 0 to {last}"
+            raise ValueError(f"a transition has {what}, got {(source, action, end)}")
         return source, action, end
 
     def end_of(self, source: int, action: int) -> int | None:

@@ -56,7 +56,7 @@ def load_agent(kind: type[AgentT], path: str | Path, device: str = "cpu", model:
         agent = kind(model, **saved["options"])
         if missing := agent.knowledge.to_dict().keys() - saved:
             raise LookupError(f"it lacks {sorted(missing)}")
-        agent.knowledge = type(agent.knowledge).from_dict(model, agent.config, saved)
+        agent.knowledge.load_dict(saved)
         agent.route = [(action, state) for action, state in saved["ahead"]]
         agent.rng.bit_generator.state = saved["rng"]
     except CheckpointError:

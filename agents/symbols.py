@@ -194,12 +194,10 @@ class SymbolKnowledge(Knowledge):
             "named": self.named,
         }
 
-    @classmethod
-    def from_dict(cls, model: ESWM, config: AgentConfig, saved: Mapping[str, Any]) -> Self:
-        knowledge = super().from_dict(model, config, saved)
-        knowledge.map.kind = {place: Place[kind] for place, kind in saved["places"]}
-        knowledge.map.moves = MemoryBank(saved["moves"])
-        knowledge.map.next_name = saved["next_place"]
-        knowledge.latent = to_arrays(LatentMap, saved["latent"])
-        knowledge.named = saved["named"]
-        return knowledge
+    def load_dict(self, saved: Mapping[str, Any]) -> None:
+        super().load_dict(saved)
+        self.map.kind = {place: Place[kind] for place, kind in saved["places"]}
+        self.map.moves = MemoryBank(saved["moves"])
+        self.map.next_name = saved["next_place"]
+        self.latent = to_arrays(LatentMap, saved["latent"])
+        self.named = saved["named"]

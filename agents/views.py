@@ -73,7 +73,10 @@ class ViewKnowledge(Knowledge):
             [knowledge.memory for knowledge in every],
             [knowledge.album for knowledge in every],
             [knowledge.partial for knowledge in every],
-            [{state, knowledge.goal} - {None} for knowledge, state in zip(every, states, strict=True)],
+            [
+                [state] if knowledge.goal is None else [state, knowledge.goal]
+                for knowledge, state in zip(every, states, strict=True)
+            ],
         )
         for knowledge, table in zip(every, tables, strict=True):
             knowledge.table = table.with_facts(knowledge.memory) if knowledge.config.trust_memory else table
@@ -137,12 +140,10 @@ class ViewKnowledge(Knowledge):
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"worn": list(self.partial), "views": [view.tolist() for view in self.album]}
 
-    @classmethod
-    def from_dict(cls, model: ViewTransformer, config: AgentConfig, saved: Mapping[str, Any]) -> Self:
-        knowledge = super().from_dict(model, config, saved)
-        knowledge.album = ViewAlbum(map(np.array, saved["views"]))
-        knowledge.partial = MemoryBank(saved["worn"], n_actions=model.config.n_actions)
-        return knowledge
+    def load_dict(self, saved: Mapping[str, Any]) -> None:
+        super().load_dict(saved)
+        self.album = ViewAlbum(map(np.array, saved["views"]))
+        self.partial = MemoryBank(saved["worn"], n_actions=self.model.config.n_actions)
 
 
 @torch.inference_mode()

@@ -33,7 +33,6 @@ from significance import Test, compare, print_tests, welch
 from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent, latent_maps, search
-from eswm_gym.agents.states import state_of
 from eswm_gym.agents.baselines import (
     EPNAgent,
     GridOracle,
@@ -42,6 +41,7 @@ from eswm_gym.agents.baselines import (
     RandomAgent,
     ViewGraphAgent,
 )
+from eswm_gym.agents.states import state_of
 
 # Setting, environment.
 SETTINGS = {"random-wall-19": "ESWM-RandomWall19-v0", "random-wall-37": "ESWM-RandomWall-v0"}
