@@ -208,7 +208,7 @@ def search(
     best = {node(start, 0): (0.0, 0.0)}
     parent: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
     frontier: list[tuple[float, float, float, int, int]] = [(ahead(start), ahead(start), 0.0, 0, start)]
-    # The fewest steps with which each state was expanded. The cheapest way comes first: later ones help only if shorter.
+    # Steps with which each state was expanded. The cheapest way comes first: a later one helps only if it is shorter.
     fewest: dict[int, int] = {}
     while frontier:
         _, _, unlikely, steps, state = heapq.heappop(frontier)
