@@ -53,7 +53,7 @@ class Knowledge(ABC):
         self.model, self.config = model, config
         self.memory = MemoryBank(memories, config.capacity, model.config.n_actions)
         self.check(*self.memory.states)
-        self.ruled_out = MemoryBank()
+        self.ruled_out = MemoryBank(n_actions=model.config.n_actions)
         self.goal: int | None = None
         self.table: TransitionTable | None = None
 
@@ -209,8 +209,9 @@ class Knowledge(ABC):
 
     def load_dict(self, saved: Mapping[str, Any]) -> None:
         """Know from now on what `to_dict` gave an account of."""
-        self.memory = MemoryBank(saved["memory"], self.config.capacity, self.model.config.n_actions)
-        self.ruled_out = MemoryBank(saved["ruled_out"])
+        n_actions = self.model.config.n_actions
+        self.memory = MemoryBank(saved["memory"], self.config.capacity, n_actions)
+        self.ruled_out = MemoryBank(saved["ruled_out"], n_actions=n_actions)
         self.table = to_arrays(TransitionTable, saved["table"])
         self.goal = saved["goal"]
 

@@ -197,7 +197,7 @@ class SymbolKnowledge(Knowledge):
     def load_dict(self, saved: Mapping[str, Any]) -> None:
         super().load_dict(saved)
         self.map.kind = {place: Place[kind] for place, kind in saved["places"]}
-        self.map.moves = MemoryBank(saved["moves"])
+        self.map.moves = MemoryBank(saved["moves"], n_actions=self.model.config.n_actions)
         self.map.next_name = saved["next_place"]
         self.latent = to_arrays(LatentMap, saved["latent"])
         self.named = saved["named"]

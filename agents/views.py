@@ -48,7 +48,7 @@ class ViewKnowledge(Knowledge):
     def __init__(self, model: ViewTransformer, config: AgentConfig, memories: Iterable = ()) -> None:
         self.album = ViewAlbum()
         super().__init__(model, config, self.album.transitions(np.asarray(memories)))
-        self.partial = MemoryBank()
+        self.partial = MemoryBank(n_actions=model.config.n_actions)
 
     def number(self, shown: Any) -> int:
         return self.album.number(shown) if np.ndim(shown) else state_of(shown)
