@@ -1,21 +1,29 @@
 """Agents: the ESWM agent, its memory bank and plans, and what it is compared with."""
 
 from eswm_gym.agents.base import Agent
+from eswm_gym.agents.config import AgentConfig
 from eswm_gym.agents.eswm_agent import ESWMAgent
+from eswm_gym.agents.knowledge import Knowledge
 from eswm_gym.agents.latent_map import LatentMap, latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.places import Place, PlaceMap
 from eswm_gym.agents.planning import Plan, TransitionTable, follow, imagine_tables, search
+from eswm_gym.agents.symbols import SymbolKnowledge
+from eswm_gym.agents.views import ViewKnowledge
 
 __all__ = [
     "Agent",
+    "AgentConfig",
     "ESWMAgent",
+    "Knowledge",
     "LatentMap",
     "MemoryBank",
     "Place",
     "PlaceMap",
     "Plan",
+    "SymbolKnowledge",
     "TransitionTable",
+    "ViewKnowledge",
     "follow",
     "imagine_tables",
     "latent_maps",

@@ -1,64 +1,35 @@
-"""What every agent can do, in an episode loop of one's own and in the place of a stable-baselines3 policy."""
+"""What every agent can do, in an episode loop and in the place of a stable-baselines3 policy."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from eswm_gym.rooms import N_ACTIONS
-from eswm_gym.rooms.grid import N_CELLS
-from eswm_gym.rooms.lattice.bits import bits_to_state
-
 Observation = dict[str, Any]
 Info = dict[str, Any]
 
 
-def state_of(value: Any) -> int:
-    """The integer state that an observation shows as a number or as bits; of a view, its number.
-
-    Raises:
-        ValueError: if it is none of these.
-    """
-    array = np.asarray(value)
-    if array.ndim > 1:
-        return view_number(array)
-    if array.dtype.kind not in "iu" or (array.ndim == 1 and not {0, 1}.issuperset(array.tolist())):
-        raise ValueError(f"a state is an integer, bits of 0 and 1 or a view, got {value!r}")
-    return int(bits_to_state(array) if array.ndim else array)
-
-
 def end_of(next_obs: Observation, info: Info) -> Any:
-    """The state that a move led to, as observations show states; `ManyGoals` may have moved the agent on from there."""
-    return info.get("end_state", next_obs["state"])
+    """The state that a move led to, as observations show states.
 
-
-def view_number(view: np.ndarray) -> int:
-    """A number for a view of classes (5, 5) or (25,): the same for equal views, for any agent at any time.
-
-    Raises:
-        ValueError: if it is not 25 integers.
+    The next observation shows another state where `ManyGoals` has begun the next episode.
     """
-    view = np.asarray(view)
-    if view.size != N_CELLS or view.dtype.kind not in "iu":
-        raise ValueError(f"a view is {N_CELLS} integers, got {view!r}")
-    cells = np.ascontiguousarray(view, np.uint8).tobytes()
-    return int.from_bytes(hashlib.blake2b(cells, digest_size=8).digest(), "big") >> 2
+    return info.get("end_state", next_obs["state"])
 
 
 class Agent(ABC):
     """An agent in a room.
 
-    A loop of one's own calls `reset`, then `act` and `observe` in turn. `predict` does the same from observations
-    alone, for one environment or many, as stable-baselines3's policies do; where `ManyGoals` moves the agent on, it is
-    not for that, since only `info` says so.
+    An episode loop calls `reset`, then `act` and `observe` in turn. `predict` does the same from observations alone,
+    for one environment or many, as stable-baselines3's policies do. It does not work with `ManyGoals`: only `info`
+    says that the next episode has begun.
 
     Attributes:
-        rng: what it draws with, from its seed; `predict` needs it.
+        rng: the random numbers of the agent, from its seed; `predict` needs it.
     """
 
     rng: np.random.Generator
@@ -80,7 +51,7 @@ class Agent(ABC):
         """A fresh agent of the same kind for another environment; a model is shared."""
 
     def spawn_many(self, n: int) -> list[Agent]:
-        """n of them, with seeds that follow from this one's: each time the same, until it draws itself."""
+        """n fresh agents, with seeds drawn from a copy of `rng`: the same ones until this agent draws a number."""
         seeds = copy.deepcopy(self.rng).integers(2**63, size=n)
         return [self.spawn(seed) for seed in seeds.tolist()]
 
@@ -97,17 +68,17 @@ class Agent(ABC):
             observation: of one environment, or stacked for n of them. If it has `memory_bank` (as the wrapper
                 `MemoryBankObservation` adds), an episode begins with that bank, else with an empty one. If it has
                 `action_mask` (as `ActionMaskObservation` adds), that is the mask, else any action is allowed.
-            state: what the last call returned; None at the start, for agents of `spawn_many`.
-            episode_start: (n,) bool, which environments begin an episode: where the observation is the first of
-                one. Vector environments of Gymnasium need `autoreset_mode=SAME_STEP` for "done" to mean that.
-            deterministic: ignored: agents draw only where all else is equal.
+            state: what the last call returned; None at the start, which makes new agents with `spawn_many`.
+            episode_start: (n,) bool, whether the observation of each environment is the first of an episode. It is
+                "done" of the last step if vector environments of Gymnasium have `autoreset_mode=SAME_STEP`.
+            deterministic: ignored: agents draw random numbers only to break ties.
 
         Returns:
             Actions, () or (n,) int64, and the state for the next call: for each environment its agent, its last
             observation and its last action.
 
         Raises:
-            ValueError: if `state` or `episode_start` is of another number of environments.
+            ValueError: if `state` or `episode_start` has another number of environments.
         """
         one = _is_single(observation)
         rows = (
@@ -137,15 +108,15 @@ class Agent(ABC):
     def prepare(
         agents: Sequence[Any], observations: Sequence[Observation], infos: Sequence[Info] | None = None
     ) -> None:
-        """Do together what `act` would do one by one. By default, nothing."""
+        """Do for many agents at once what `act` would do for each. By default, nothing."""
         return None
 
 
-def allowed_actions(info: Info, n_actions: int = N_ACTIONS) -> np.ndarray:
-    """Actions that `info["action_mask"]` allows, all of them without a mask.
+def allowed_actions(info: Info, n_actions: int) -> np.ndarray:
+    """The actions that `info["action_mask"]` allows; all of them without a mask.
 
     Raises:
-        ValueError: if the mask is of another number of actions, or allows none.
+        ValueError: if the mask has another number of actions, or allows none.
     """
     mask = np.asarray(info.get("action_mask", np.ones(n_actions)))
     if mask.shape != (n_actions,) or not mask.any():
@@ -154,6 +125,9 @@ def allowed_actions(info: Info, n_actions: int = N_ACTIONS) -> np.ndarray:
 
 
 def _is_single(observation: Observation) -> bool:
+    """Whether an observation shows one state: an integer, bits (N,) int8 or a view (5, 5) uint8.
+
+    Stacked integers are int64, and stacked bits and views have one dimension more.
+    """
     shown = np.asarray(observation["state"])
-    # One state as a number, as bits or as a view; integers are int64.
     return shown.ndim == 0 or (shown.ndim, shown.dtype.type) in ((1, np.int8), (2, np.uint8))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -19,15 +18,15 @@ from eswm_gym.envs.rendering import Move, Overlay, Renderer, Scene
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What an agent believes; states are numbers, of views too.
+    """What an agent believes; states are numbers, also where they are views.
 
     Attributes:
         state: where it is.
         memories: its memory bank, the oldest first.
         known: the states that it remembers, and its own.
-        imagined: moves that the bank does not hold (s_s, a, s_e) and how probable they are to it; blocked ones stay
-            where they are. Their states need not be known: views can be imagined too.
-        frontier: moves (state, action) from those states of which it does not know where they lead.
+        imagined: moves that the bank does not hold, (s_s, a, s_e, probability); blocked ones stay where they are. A
+            state may be one that it has never seen: views can be imagined too.
+        frontier: moves (state, action) from states in its table of which it does not know where they lead.
         plan: the rest of its plan, (action, state that it leads to).
         forgotten: memories that it has just deleted.
     """
@@ -48,15 +47,16 @@ class Beliefs:
 def beliefs(agent: ESWMAgent, state: Any, forgotten: Iterable[Transition] = ()) -> Beliefs:
     """What an agent believes where it is; looking changes nothing.
 
-    All of it is the agent's own. That it has a plan, and names for the places around it, is only so after `act`.
+    The agent has a plan, and names for the places around it, only after `act`.
 
     Args:
         agent: with any model.
         state: where it is, as an observation shows it or as its number.
         forgotten: what it has just deleted, `info.get("forgotten", ())`, which it does not keep.
     """
-    state = agent.number(state)
-    table = copy.copy(agent).imagined(state)  # the copy, and not the agent, keeps what had to be imagined for this
+    knowledge = agent.knowledge.copy()  # which keeps what has to be imagined now, so that the agent does not
+    state = knowledge.number(state)
+    table = knowledge.imagined(state)
     imagined, frontier = [], []
     for source, ends, probabilities in zip(table.states.tolist(), table.end.tolist(), table.probability, strict=True):
         for action, (end, probability) in enumerate(zip(ends, probabilities.tolist(), strict=True)):
@@ -72,7 +72,7 @@ def beliefs(agent: ESWMAgent, state: Any, forgotten: Iterable[Transition] = ()) 
         known=tuple(sorted({*agent.memory.states, state})),
         imagined=tuple(imagined),
         frontier=tuple(frontier),
-        plan=tuple((action, int(end)) for action, end in agent._ahead),
+        plan=tuple((action, int(end)) for action, end in agent.route),
         forgotten=tuple(forgotten),
     )
 
@@ -80,10 +80,10 @@ def beliefs(agent: ESWMAgent, state: Any, forgotten: Iterable[Transition] = ()) 
 def render_beliefs(env: gym.Env, agent: ESWMAgent, forgotten: Iterable[Transition] = ()) -> np.ndarray:
     """A picture of a hexagonal room with what the agent believes drawn over it.
 
-    Moves it remembers are black arrows, those it imagines are green, or purple where they are wrong, and the paler the
-    less probable; a bar is a blocked move, a question mark one that it does not know, the line its plan.
+    Remembered moves are black arrows. Imagined moves are green, or purple where they are wrong, and pale if they are
+    improbable. A bar is a blocked move, a question mark an unknown one, and the line is the plan.
 
-    The picture puts each state where it truly is, which the agent does not know.
+    The picture shows each state where it truly is, which the agent does not know.
 
     Args:
         env: a hexagonal room, with or without wrappers.
@@ -103,8 +103,8 @@ def render_beliefs(env: gym.Env, agent: ESWMAgent, forgotten: Iterable[Transitio
 class RenderBeliefs(gym.Wrapper):
     """Lets `render` draw what an agent believes over the true room, for `RecordVideo` and windows as well.
 
-    What is drawn inside `reset` and `step` comes before the agent's own `reset` and `observe`: at first it believes
-    nothing, then what it thought as it stepped. Memories that were deleted since the last picture are crossed out.
+    A picture drawn inside `reset` or `step` comes before the agent's own `reset` or `observe`: at first it shows no
+    beliefs, later those that the agent had when it stepped. Memories deleted since the last picture are crossed out.
 
     Args:
         env: a hexagonal room with the render mode "rgb_array" or "human".
@@ -119,11 +119,11 @@ class RenderBeliefs(gym.Wrapper):
         self._mode = env.render_mode
         if self._mode not in ("rgb_array", "human"):
             raise ValueError(f'beliefs are drawn with render_mode "rgb_array" or "human", got {self._mode!r}')
-        _hex_room(env).render_mode = "rgb_array"  # which does not draw by itself
+        _hex_room(env).render_mode = "rgb_array"  # so that the environment does not draw by itself
         self.agent = agent
         self._renderer = Renderer()
         self._memories: set[Transition] = set()
-        self._stale: MemoryBank | None = None  # of the last episode, until the agent is reset too
+        self._stale: MemoryBank | None = None  # the bank of the last episode, until the agent is reset too
 
     @property
     def render_mode(self) -> str | None:  # type: ignore[override]
@@ -175,7 +175,7 @@ def _scene(env: gym.Env, agent: ESWMAgent, forgotten: Iterable[Transition]) -> S
 
 
 def _overlay(believed: Beliefs, location: Callable[[int], int | None]) -> Overlay:
-    """Beliefs in terms of locations; states of another room have none and are left out."""
+    """Beliefs about locations; states that are not in this room are left out."""
 
     def moves(rows: Iterable[tuple]) -> list[Move]:
         placed = ((location(source), action, location(end), *p) for source, action, end, *p in rows)

@@ -1,7 +1,8 @@
 """Where to go when there is something to find out (paper: section "Exploration in Novel Environments").
 
-Two rules. "uncertainty" is the paper's: score the moves at hand, look ahead where all of them are certain. "frontier"
-is ours: go to the nearest place not visited yet and, of several, to the one that leaves least behind it.
+There are two rules. "uncertainty" is the paper's: take the move with the highest score, or look ahead if all moves from
+here are certain. "frontier" is ours: go to the nearest place not visited yet and, of several, to the least open one,
+which would be the hardest to visit later.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from eswm_gym.agents.places import Place
 from eswm_gym.agents.planning import UNKNOWN, TransitionTable, search
 
 RULES = ("frontier", "uncertainty")
-# How much each neighbour of an unvisited place speaks for leaving it for later. Places hemmed in by visited ones and
-# by the rim become dead ends unless they are taken in passing (as in Warnsdorff's rule for the knight's tour); places
-# beside a wall are likely to be wall themselves. Chosen on rooms of their own by an explorer that knew the lattice.
+# What each neighbour of an unvisited place adds to its openness; the least open place is visited first. A place between
+# visited ones and the rim becomes a dead end unless it is visited in passing (as in Warnsdorff's rule for the knight's
+# tour). A place next to a wall is likely to be wall too. Chosen in rooms that no table uses, for an explorer that knew
+# the lattice.
 OPENNESS = {Place.OUTSIDE: -2.0, Place.VISITED: -1.0, Place.FRONTIER: 0.5, Place.WALL: 1.0}
 
 
 def curiosity(table: TransitionTable, confidence: float, beta: float, gamma: float) -> np.ndarray:
-    """(K, 6) float, the paper's score of each uncertain move, -inf for those the model is sure of.
+    """(K, A) float, the paper's score of each uncertain move, -inf for moves of which the model is sure.
 
     Args:
         table: what the model imagines.
@@ -37,7 +39,7 @@ def most_uncertain(table: TransitionTable, score: np.ndarray, state: int, rng: n
 
     Args:
         table: what the model imagines.
-        score: (K, 6) float, -inf where there is nothing to find out.
+        score: (K, A) float, -inf where there is nothing to find out.
         state: where the agent is.
         rng: breaks ties.
     """
@@ -65,11 +67,14 @@ def nearest_frontier(
         actions: what it may choose from here.
         rng: breaks ties.
     """
-    n_actions = table.end.shape[1]
-    ends = {int(s): row for s, row in zip(table.states, table.end.tolist(), strict=True)}
+
+    def ends_of(place: int) -> list[int]:
+        """The ends of the moves from a place, UNKNOWN where the table does not have the place."""
+        row = table.row(place)
+        return [UNKNOWN] * table.end.shape[1] if row is None else table.end[row].tolist()
 
     def openness(place: int) -> float:
-        around = (end for end in ends.get(place, ()) if end not in (UNKNOWN, place))
+        around = (end for end in ends_of(place) if end not in (UNKNOWN, place))
         return sum(OPENNESS[places.get(end, Place.VISITED)] for end in around)
 
     # Breadth first: the moves that first reach each place, ring by ring.
@@ -79,8 +84,9 @@ def nearest_frontier(
         found: list[tuple[float, float, int]] = []
         following = []
         for here in ring:
-            for action in actions if here == state else range(n_actions):
-                end = ends.get(here, [UNKNOWN] * n_actions)[action]
+            ends = ends_of(here)
+            for action in actions if here == state else range(len(ends)):
+                end = ends[action]
                 step = action if here == state else first[here]
                 kind = Place.FRONTIER if end == UNKNOWN else places.get(end, Place.VISITED)
                 if end in first or kind in (Place.WALL, Place.OUTSIDE):

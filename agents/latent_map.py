@@ -3,7 +3,7 @@ algorithm "Compute Geodesic Distance Table h_latent")."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,6 @@ from scipy.spatial.distance import cdist
 
 from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.planning import every_move, require_numbers
-from eswm_gym.rooms import N_ACTIONS
 from eswm_gym.world_model import ESWM
 
 
@@ -23,8 +22,8 @@ class LatentMap:
 
     Attributes:
         states: (K,) int.
-        activations: (K, dim) float, of the last block as it predicts where moves from each state end, averaged
-            over the moves.
+        activations: (K, dim) float, what the last block computes when it predicts where the moves from each state
+            end, averaged over the moves.
     """
 
     states: np.ndarray
@@ -33,17 +32,17 @@ class LatentMap:
     def geodesic(self, radius: float) -> np.ndarray:
         """(K, K) float, h_latent: the fewest hops between neighbours; inf between parts that do not touch.
 
-        The paper adds up the cosine distances on the way; hops are in the unit of a plan's cost, steps.
+        The paper adds up the cosine distances on the way; a hop is one step, the unit of a plan's cost.
 
         Args:
-            radius: how near two states are neighbours, in units of the distance of a state to the nearest other
-                one (the median over states), which is a step long in any room.
+            radius: states at most this far apart are neighbours. The unit is the median over states of the distance
+                to the nearest other state, which stands for one step in any room.
         """
         distance = cdist(self.activations, self.activations, "cosine")
         return shortest_path(distance <= radius * _step(distance), directed=False, unweighted=True)
 
     def euclidean(self) -> np.ndarray:
-        """(K, K) float, straight through the latent space, in the same unit: what geodesics improve on."""
+        """(K, K) float, straight distances in the latent space, in the same unit; geodesics improve on these."""
         distance = cdist(self.activations, self.activations)
         return distance / _step(distance)
 
@@ -54,18 +53,17 @@ class LatentMap:
 
 
 @torch.inference_mode()
-def latent_maps(
-    model: ESWM, banks: Sequence[MemoryBank], also: Sequence[Collection[int]] | None = None
-) -> list[LatentMap]:
-    """Map the states of each bank, and `also` others, in the latent space.
+def latent_maps(model: ESWM, banks: Sequence[MemoryBank]) -> list[LatentMap]:
+    """Map the states of each bank in the latent space.
 
     Raises:
         ValueError: if a state is outside the model's vocabulary, or the model's activations are not numbers.
     """
     maps: list[LatentMap] = []
-    for known, encoded, query in every_move(model, banks, also):
+    for known, encoded, query in every_move(model, banks):
         model.codec.check(query[..., 0])
-        x = model.activations(encoded, query)[-1].unflatten(1, (-1, N_ACTIONS)).mean(2).float()
+        # (b, K * A, dim) -> (b, K, A, dim) -> (b, K, dim)
+        x = model.activations(encoded, query)[-1].unflatten(1, (-1, model.config.n_actions)).mean(2).float()
         require_numbers(model, x)
         maps += [LatentMap(np.array(states), x[i, : len(states)].cpu().numpy()) for i, states in enumerate(known)]
     return maps

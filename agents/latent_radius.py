@@ -1,5 +1,5 @@
-"""Chooses how near two states are neighbours in a model's latent space, and stores that with the weights (paper:
-"Selection of R_latent"): `python -m eswm_gym.agents.latent_radius FILE`.
+"""Chooses the distance up to which two states are neighbours in a model's latent space, and stores it with the weights
+(paper: "Selection of R_latent"): `python -m eswm_gym.agents.latent_radius FILE`.
 """
 
 from __future__ import annotations
@@ -10,44 +10,44 @@ from pathlib import Path
 
 import numpy as np
 
+from eswm_gym.agents.knowledge import knowledge_of
 from eswm_gym.agents.latent_map import latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.planning import follow, imagine_tables
 from eswm_gym.rooms import Room, RoomConfig
-from eswm_gym.world_model import ESWM, ViewTransformer, load_model
+from eswm_gym.world_model import ESWM, load_model
 from eswm_gym.world_model.pretrained import read_info, write_info
 
 RADII = tuple(np.round(np.arange(1.5, 2.55, 0.1), 2).tolist())
+PAIRS = 20  # of a start and a goal in each room
+HORIZON = 20  # steps within which a goal counts as reached
 
 
-def greedy_success(
-    model: ESWM, rooms: Sequence[Room], radii: Sequence[float], rng: np.random.Generator, pairs: int = 20
-) -> list[float]:
-    """How well the greedy policy does with each radius (paper: "Selection of R_latent").
+def greedy_success(model: ESWM, rooms: Sequence[Room], radii: Sequence[float], rng: np.random.Generator) -> list[float]:
+    """How short the greedy policy's ways are with each radius (paper: "Selection of R_latent").
 
     Args:
         model: frozen.
         rooms: rooms to walk in, each with a minimal spanning bank.
         radii: as for `LatentMap.geodesic`.
         rng: draws banks, starts and goals.
-        pairs: starts and goals in each room.
 
     Returns:
-        For each radius the mean path optimality, 0 where the goal is not reached within 20 steps.
+        For each radius the mean path optimality, 0 where the goal is not reached within `HORIZON` steps.
     """
     banks = [MemoryBank(room.memory_bank(rng)) for room in rooms]
     score = np.zeros(len(radii))
     n = 0
     for room, table, latent in zip(rooms, imagine_tables(model, banks), latent_maps(model, banks), strict=True):
         geodesics = [latent.geodesic(radius) for radius in radii]
-        for _ in range(pairs):
+        for _ in range(PAIRS):
             start, goal = (int(room.states[i]) for i in rng.choice(np.flatnonzero(~room.walls), 2, replace=False))
             shortest = room.distances_from(room.location_of(goal))[room.location_of(start)]
             if shortest < 0:
                 continue
             n += 1
             for i, geodesic in enumerate(geodesics):
-                plan = follow(table, start, goal, latent.distances_to(goal, geodesic), horizon=20)
+                plan = follow(table, start, goal, latent.distances_to(goal, geodesic), horizon=HORIZON)
                 score[i] += shortest / len(plan) if plan.found else 0
     return (score / max(n, 1)).tolist()
 
@@ -63,8 +63,8 @@ def main(argv: list[str] | None = None) -> None:
     )
     args = parser.parse_args(argv)
     model, rng = load_model(args.file), np.random.default_rng(args.seed)
-    if isinstance(model, ViewTransformer):
-        parser.error(f"{args.file} is a model of views, which has no latent map")
+    if not knowledge_of(model).has_latent_map:
+        parser.error(f"{args.file} is a model of {knowledge_of(model).states}, which has no latent map")
     configs = [RoomConfig.random_wall(radius, hidden=0.0) for radius in (2, 3)]
     rooms = [Room.generate(rng, config) for config in configs for _ in range(args.rooms)]
     scores = greedy_success(model, rooms, RADII, rng)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-
-from eswm_gym.rooms import N_ACTIONS
 
 Transition = tuple[int, int, int]
 
@@ -15,19 +14,19 @@ Transition = tuple[int, int, int]
 class MemoryBank:
     """An ordered set of transitions (s_s, a, s_e), the oldest first.
 
-    A move leads to one state: a transition that contradicts a kept one (same source and action, another end)
-    takes its place. A full bank forgets its oldest transition.
+    A move leads to one state: a transition replaces the one that contradicts it (same source and action, another
+    end). A full bank forgets its oldest transition.
 
     Args:
         transitions: (N, 3) array or iterable of triples; rows with a negative action are padding and are dropped.
-        capacity: most transitions to keep; None for no limit.
-        n_actions: actions are 0 ... n_actions - 1.
+        capacity: the greatest number of transitions to keep; None for no limit.
+        n_actions: actions are 0 ... n_actions - 1; None for no limit.
 
     Raises:
         ValueError: if there are more transitions than the capacity, or one of them is no transition.
     """
 
-    def __init__(self, transitions: Iterable = (), capacity: int | None = None, n_actions: int = N_ACTIONS) -> None:
+    def __init__(self, transitions: Iterable = (), capacity: int | None = None, n_actions: int | None = None) -> None:
         if capacity is not None and capacity < 1:
             raise ValueError(f"capacity must be at least 1, got {capacity}")
         self.capacity, self.n_actions = capacity, n_actions
@@ -47,7 +46,7 @@ class MemoryBank:
         """Keep a transition, as the newest.
 
         Returns:
-            Whether it is new; False if the bank held it already, which leaves the bank as it was.
+            True if the transition is new, False if the bank held it already; then the bank stays as it was.
 
         Raises:
             ValueError: if it is no transition; see `checked`.
@@ -62,23 +61,24 @@ class MemoryBank:
         return True
 
     def checked(self, source: int, action: int, end: int) -> Transition:
-        """The transition as plain integers, which is not kept.
+        """The transition as plain integers; the bank stays as it is.
 
         Raises:
-            ValueError: if a part is no integer, a state is negative or the action is not in 0 ... n_actions - 1.
+            ValueError: if a part is no integer, a state is negative, or the action is none of the bank's.
         """
         source, action, end = _integers((source, action, end))
-        if min(source, end) < 0 or not 0 <= action < self.n_actions:
-            what = f"states of at least 0 and an action from 0 to {self.n_actions - 1}"
+        last = math.inf if self.n_actions is None else self.n_actions - 1
+        if min(source, end) < 0 or not 0 <= action <= last:
+            what = f"states of at least 0 and an action from 0 to {last}"
             raise ValueError(f"a transition has {what}, got {(source, action, end)}")
         return source, action, end
 
     def end_of(self, source: int, action: int) -> int | None:
-        """The state where a kept move ends, None if the bank does not hold the move."""
+        """The state where a move ends, None if the bank does not hold the move."""
         return self._ends.get((source, action))
 
     def forget(self, source: int, action: int) -> Transition:
-        """Delete and return what is kept of a move.
+        """Delete and return the transition of a move.
 
         Raises:
             KeyError: if the bank does not hold it.
@@ -114,7 +114,7 @@ class MemoryBank:
         return transition in list(self)
 
     def __eq__(self, other: object) -> bool:
-        """Equal if they hold the same transitions, in whatever order."""
+        """Banks are equal if they hold the same transitions, in any order."""
         return isinstance(other, MemoryBank) and self._ends == other._ends
 
     __hash__ = None  # type: ignore[assignment]

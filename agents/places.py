@@ -1,9 +1,9 @@
 """Names for places that an agent knows of without knowing their state, so that the model can imagine them.
 
-A world model that knows states by their equality alone answers for any name as for any state. So a move that it does
-not know gets a made-up state as its end, and the next time the model says which other moves lead to that place and
-what lies next to it. A wall is a place too, one that cannot be entered: where a location turns out to be blocked, it
-keeps its place on the map while the memories of it are deleted.
+A world model that only knows whether two states are equal answers for a new name as for any state. So a move that it
+does not know gets a made-up state as its end, and the next time the model says which other moves lead to that place and
+what lies next to it. A wall is a place that cannot be entered: a location that turns out to be blocked keeps its place
+on the map while the memories of its state are deleted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eswm_gym.agents.memory_bank import MemoryBank, Transition
 
 
 class Place(Enum):
-    """What a place is, as far as is known; one that has a state counts as visited."""
+    """What a place is, as far as the agent knows; a place with a known state counts as visited."""
 
     VISITED = "visited"
     FRONTIER = "not tried yet"
@@ -32,49 +32,50 @@ class PlaceMap:
     Attributes:
         kind: what each named place is.
         moves: the moves to and from named places, as transitions.
+        next_name: the name of the next place.
     """
 
     def __init__(self, n_states: int) -> None:
         self.n_states = n_states
         self.kind: dict[int, Place] = {}
         self.moves = MemoryBank()
-        self._next = n_states
+        self.next_name = n_states
 
     def add(self, kind: Place, state: int | None = None, action: int | None = None) -> int:
-        """A new place, the end of a move from a state if one is given; returns its name."""
-        name = self._next
-        self._next += 1
+        """Name a new place, where a move from a state ends if one is given; returns the name."""
+        name = self.next_name
+        self.next_name += 1
         self.kind[name] = kind
         if state is not None and action is not None:
             self.moves.add(state, action, name)
         return name
 
     def rename(self, old: int, new: int) -> list[Transition]:
-        """Put one place for another in all moves, such as the state that was found there; returns those moves."""
+        """Replace a place by another one, or by the state found there, in all moves; returns these moves as before."""
         changed = self.moves.forget_state(old)
         for source, action, end in changed:
             self.moves.add(new if source == old else source, action, new if end == old else end)
         self.kind.pop(old, None)
         return changed
 
-    def extend(
-        self, memory: MemoryBank, max_memories: int, here: int, dull: Collection[int] = ()
+    def encode(
+        self, memory: MemoryBank, max_memories: int, here: int, left_out: Collection[int] = ()
     ) -> tuple[MemoryBank, list[int]]:
-        """A memory bank with the named places in it, for the model to read.
+        """A memory bank for the model to read, in which named places have numbers of the model's vocabulary.
 
-        Places take the numbers of the vocabulary that no memory uses. Where bank or vocabulary is too small,
-        places outside are left out first, the oldest of them first.
+        Places take the numbers that no memory uses. If the bank or the vocabulary is too small, places outside are
+        left out first, the oldest of them first.
 
         Args:
-            memory: what the agent remembers; where it and the places speak of the same move, the places count.
+            memory: what the agent remembers. If it and the map hold the same move, the map's end counts.
             max_memories: longest bank that the model reads.
             here: the agent's state, which need not be in the bank.
-            dull: places to leave out in any case.
+            left_out: places to leave out in any case.
 
         Returns:
             The bank, and for each number of the vocabulary the state or place that it stands for.
         """
-        moves = [t for t in self.moves if t[2] not in dull]
+        moves = [t for t in self.moves if t[2] not in left_out]
         while True:
             held = {(source, action) for source, action, _ in moves}
             facts = [t for t in memory if t[:2] not in held]

@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import torch
 
-from eswm_gym.agents.memory_bank import MemoryBank
+from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.checks import require_choices
-from eswm_gym.rooms import N_ACTIONS
-from eswm_gym.world_model import END, ESWM, MASKED, EncodedBank
+from eswm_gym.rooms.transitions import END, MASKED, pad
+from eswm_gym.world_model import ESWM, EncodedBank
 
 COSTS = ("steps", "uncertainty")
-CERTAIN_MOVE = 1e-3  # what a move costs that is certain, when the cost is the uncertainty
+CERTAIN_MOVE = 1e-3  # the cost of a certain move when the cost is the uncertainty
 UNKNOWN = -1  # "I don't know", or a move that was not imagined
 
 
@@ -61,32 +63,38 @@ class TransitionTable:
     probability: np.ndarray
     entropy: np.ndarray
 
+    @cached_property
+    def index(self) -> dict[int, int]:
+        """The row of each known state."""
+        return {state: row for row, state in enumerate(self.states.tolist())}
+
     def row(self, state: int) -> int | None:
-        """Index of a state, None if it is not known."""
-        found = np.flatnonzero(self.states == state)
-        return int(found[0]) if len(found) else None
+        """The row of a state, None if it is not known."""
+        return self.index.get(state)
 
     def rename(self, old: int, new: int) -> TransitionTable:
-        """The same table with one state put for another."""
+        """The same table with one state in place of another."""
         states, end = (np.where(array == old, new, array) for array in (self.states, self.end))
         return replace(self, states=states, end=end)
 
-    def resolve(self, blocked: Collection[int], unknown: Collection[int]) -> TransitionTable:
-        """The table to plan with: some ends are blocked, so that one stays, others unknown; and neither has a row."""
+    def without_places(self, blocked: Collection[int], unknown: Collection[int]) -> TransitionTable:
+        """The table without the rows of named places.
+
+        A move to a blocked place stays where it starts; where a move to an unknown place ends is unknown.
+        """
         end = np.where(np.isin(self.end, list(blocked)), self.states[:, None], self.end)
         end = np.where(np.isin(end, list(unknown)), UNKNOWN, end)
         rows = ~np.isin(self.states, [*blocked, *unknown])
         return TransitionTable(self.states[rows], end[rows], self.probability[rows], self.entropy[rows])
 
-    def with_facts(self, bank: MemoryBank) -> TransitionTable:
-        """The same table, but what the bank holds is certain."""
+    def with_facts(self, *banks: Iterable[Transition]) -> TransitionTable:
+        """The same table, but the transitions in the banks are certain; where banks disagree, the last one counts."""
         end, probability, entropy = self.end.copy(), self.probability.copy(), self.entropy.copy()
-        row = {int(state): i for i, state in enumerate(self.states)}
-        for source, action, s_e in bank:
-            if source in row:
-                cell = row[source], action
+        for source, action, s_e in chain(*banks):
+            if source in self.index:
+                cell = self.index[source], action
                 end[cell], probability[cell], entropy[cell] = s_e, 1.0, 0.0
-        return TransitionTable(self.states, end, probability, entropy)
+        return replace(self, end=end, probability=probability, entropy=entropy)
 
 
 @torch.inference_mode()
@@ -99,7 +107,7 @@ def imagine_tables(
         model: frozen.
         banks: B memory banks of any lengths.
         also: for each bank, states to include that it may not hold, such as the agent's.
-        chunk: banks in one pass; more than a few leave the cache of a CPU and are slower.
+        chunk: the number of banks in one pass; more than a few do not fit into the cache of a CPU and are slower.
 
     Returns:
         B tables.
@@ -115,7 +123,8 @@ def imagine_tables(
         entropy = torch.special.entr(p).sum(-1)
         probability, end = p.max(-1)
         end = torch.where(end == p.shape[-1] - 1, UNKNOWN, end)
-        parts = [t.unflatten(1, (-1, N_ACTIONS)).cpu().numpy() for t in (end, probability, entropy)]
+        # (b, K * A) -> (b, K, A)
+        parts = [t.unflatten(1, (-1, model.config.n_actions)).cpu().numpy() for t in (end, probability, entropy)]
         tables += [
             TransitionTable(np.array(states, np.int64), *(part[i, : len(states)] for part in parts))
             for i, states in enumerate(known)
@@ -124,7 +133,7 @@ def imagine_tables(
 
 
 def require_numbers(model: ESWM, *predicted: torch.Tensor) -> None:
-    """Refuse predictions that are not numbers: of those, any move would be as good as any other.
+    """Refuse predictions that are not numbers: with those, all moves would look equally good.
 
     Raises:
         ValueError: naming the model.
@@ -139,26 +148,21 @@ def every_move(
     """Ask for the end of every move from every known state; arguments as for `imagine_tables`.
 
     Yields:
-        For each chunk of b banks: the K states known of each, the encoded banks, and (b, 6 K, 3) int queries, the
-        six moves of a state side by side; those beyond 6 K of a smaller bank are to be ignored.
+        For each chunk of b banks: the known states of each bank, at most K; the encoded banks; and (b, K * A, 3) int
+        queries, the A moves of each state side by side. A bank with fewer states has its own queries first.
     """
-    also = also or [()] * len(banks)
-    device = next(model.parameters()).device
+    also, n_actions = also or [()] * len(banks), model.config.n_actions
     for first in range(0, len(banks), chunk):
         some = banks[first : first + chunk]
         known = [sorted({*bank.states, *extra}) for bank, extra in zip(some, also[first:], strict=False)]
-        memories = np.full((len(some), max(1, *map(len, some)), 3), MASKED)
-        query = np.zeros((len(some), max(map(len, known)), N_ACTIONS, 3), np.int64)
-        for i, (bank, states) in enumerate(zip(some, known, strict=True)):
-            memories[i, : len(bank)] = bank.to_numpy()
-            query[i, : len(states), :, 0] = np.array(states)[:, None]
-        query[..., 1] = np.arange(N_ACTIONS)
+        query = np.zeros((len(some), max(map(len, known)), n_actions, 3), np.int64)
+        for rows, states in zip(query, known, strict=True):
+            rows[: len(states), :, 0] = np.array(states)[:, None]
+        query[..., 1] = np.arange(n_actions)
         query[..., END] = MASKED
-        yield (
-            known,
-            model.encode(torch.from_numpy(memories).to(device)),
-            torch.from_numpy(query).to(device).flatten(1, 2),
-        )
+        memories = torch.from_numpy(pad([bank.to_numpy() for bank in some])).to(model.device)
+        queries = torch.from_numpy(query).to(model.device).flatten(1, 2)  # (b, K, A, 3) -> (b, K * A, 3)
+        yield known, model.encode(memories), queries
 
 
 def search(
@@ -175,11 +179,11 @@ def search(
         table: the transitions to plan with.
         start, goal: states.
         horizon: longest plan; None: as many moves as there are states.
-        cost: "steps": the shortest plan and, among the shortest, the most probable; "uncertainty": the most
-            probable, each move costing -log p and, since certain moves should not be free, a little more.
-        distance: A*'s heuristic, from each state to the goal in the unit of the cost; none is Dijkstra's. A state
-            that it lacks counts as cut off. The plan is the best for sure only if it never overestimates, nor falls by
-            more than a move costs.
+        cost: "steps": the shortest plan and, among the shortest, the most probable. "uncertainty": a move costs
+            -log p and `CERTAIN_MOVE`, so that certain moves are not free.
+        distance: A*'s heuristic, from each state to the goal in the unit of the cost; None for Dijkstra's algorithm.
+            A state that it lacks counts as cut off. The plan is sure to be the best only if the heuristic is
+            consistent: from one state to the next it falls by no more than the cost of the move.
 
     Returns:
         The plan; `plan.found` is False if there is none within the horizon.
@@ -188,7 +192,7 @@ def search(
         ValueError: if the cost is neither "steps" nor "uncertainty".
     """
     require_choices(cost=(cost, COSTS))
-    row = {int(state): i for i, state in enumerate(table.states)}
+    row = table.index
     bounded = horizon is not None and not (cost == "steps" and distance is None)
     horizon = len(row) if horizon is None else horizon
     surprise = -np.log(np.maximum(table.probability, 1e-12))
@@ -198,14 +202,15 @@ def search(
         return 0.0 if distance is None else distance.get(state, math.inf)
 
     def node(state: int, steps: int) -> tuple[int, int]:
-        """Within a horizon the cheapest way to a state may be too long, and another one is needed."""
+        """A node of the search. With a horizon steps count too: the cheapest way to a state may be too long."""
         return state, steps if bounded else 0
 
-    # Equal sums of cost and estimate: the one that is further on, then the more probable one, goes first.
+    # Of nodes with equal sums of cost and estimate, the one nearer to the goal goes first, then the more probable one.
     best = {node(start, 0): (0.0, 0.0)}
     parent: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
     frontier: list[tuple[float, float, float, int, int]] = [(ahead(start), ahead(start), 0.0, 0, start)]
-    fewest: dict[int, int] = {}  # steps with which a state was expanded: cheapest first, so that only fewer can help
+    # Steps with which each state was expanded. The cheapest way comes first: a later one helps only if it is shorter.
+    fewest: dict[int, int] = {}
     while frontier:
         _, _, unlikely, steps, state = heapq.heappop(frontier)
         here = node(state, steps)
@@ -244,7 +249,7 @@ def follow(
         distance: from each state to the goal; a state that it lacks counts as cut off.
 
     Returns:
-        The plan; `plan.found` is False if the policy gets stuck or comes back to where it has been.
+        The plan; `plan.found` is False if the policy gets stuck or returns to a state of the plan.
     """
     states, actions, probability = [start], list[int](), 1.0
     horizon = len(table.states) if horizon is None else horizon

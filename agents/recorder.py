@@ -11,9 +11,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from eswm_gym.agents.base import Info, Observation, view_number
+from eswm_gym.agents.base import Info, Observation
 from eswm_gym.agents.beliefs import Beliefs, beliefs
 from eswm_gym.agents.eswm_agent import ESWMAgent
+from eswm_gym.agents.states import view_number
 from eswm_gym.envs.hex_room import HexRoomEnv
 from eswm_gym.envs.minigrid_room import SIZE, MiniGridRoomEnv
 from eswm_gym.rooms.grid import GridRooms, views_of
@@ -30,8 +31,8 @@ class EpisodeRecorder:
     recorder.save("episode.html")
     ```
 
-    Each frame shows the agent when it has chosen its move; the last one, when the episode is over. States are put
-    where they truly are, which the agent does not know.
+    Each frame shows the agent when it has chosen its move, the last one when the episode is over. The recording has
+    each state where it truly is, which the agent does not know.
 
     Args:
         env: a hexagonal room or a MiniGrid room, with or without wrappers.
@@ -46,13 +47,13 @@ class EpisodeRecorder:
             raise ValueError(f"episodes are recorded in hexagonal rooms and MiniGrid rooms, not in {env.unwrapped}")
         self.env, self.agent = env, agent
         self._frames: list[dict[str, Any]] = []
-        self._views: list[int] = []
+        self._views: dict[int, str] = {}  # the cells of each view by its number, in the order of the recording
         self._now: tuple[Observation, Info] | None = None  # not yet acted upon
 
     def reset(self, obs: Observation, info: Info) -> None:
         """Begin an episode and its recording."""
         self.agent.reset(obs, info)
-        self._frames, self._views, self._now = [], [], (obs, info)
+        self._frames, self._views, self._now = [], {}, (obs, info)
 
     def act(self, obs: Observation, info: Info) -> int:
         """Choose an action; adds a frame."""
@@ -85,10 +86,14 @@ class EpisodeRecorder:
         if isinstance(room, HexRoomEnv):
             xy = room.room.lattice.xy.round(4).tolist()
             return {**about, "kind": "hex", "xy": xy, "states": room.room.states.tolist()}
-        return {**about, "kind": "grid", "size": SIZE, "views": [self._cells(view) for view in self._views]}
+        return {**about, "kind": "grid", "size": SIZE, "views": list(self._views.values())}
 
     def save(self, path: str | Path) -> None:
-        """Write the recording as an HTML page that needs nothing else; otherwise as `to_dict`."""
+        """Write the recording as an HTML page that needs no other file. Call it before the environment's next reset.
+
+        Raises:
+            ValueError: if nothing has been recorded.
+        """
         episode = self.to_dict()
         page = files("eswm_gym").joinpath("replay.html").read_text(encoding="utf-8")
         data = json.dumps(episode, separators=(",", ":")).replace("<", "\\u003c")
@@ -103,13 +108,23 @@ class EpisodeRecorder:
             frame |= {"at": room.location, "goal": room.goal}
         else:
             assert isinstance(room, MiniGridRoomEnv)
-            goal = None if room.goal is None else self.agent.number(obs["goal"])
-            frame = self._grid_frame(believed, room.grid_classes, goal)
+            frame = self._grid_frame(believed, room.grid_classes, obs)
             frame |= {"at": list(room.pose), "goal": room.goal}
         return {**frame, "blocked": bool(info.get("blocked", False)), "success": bool(info["is_success"])}
 
-    def _grid_frame(self, believed: Beliefs, grid: np.ndarray, goal: int | None) -> dict[str, Any]:
-        """Beliefs about views, by their place in the list of views, and the poses where they are seen."""
+    def _grid_frame(self, believed: Beliefs, grid: np.ndarray, obs: Observation) -> dict[str, Any]:
+        """Beliefs about views, which the recording names by their place in a list of views.
+
+        JavaScript has no numbers as long as those of views.
+        """
+        knowledge = self.agent.knowledge.copy()  # which keeps the views of this observation, so that the agent does not
+        goal = knowledge.number(obs["goal"]) if "goal" in obs else None
+        knowledge.number(obs["state"])
+
+        def index(view: int) -> int:
+            self._views.setdefault(view, "".join(map(str, knowledge.shown(view))))
+            return list(self._views).index(view)
+
         free = GridRooms.of(grid[None]).free[0]
         poses: dict[int, list[int]] = {}
         for pose, view in enumerate(views_of(grid[None])[0]):
@@ -117,17 +132,17 @@ class EpisodeRecorder:
                 poses.setdefault(view_number(view), []).append(pose)
         known = set(believed.known)
         imagined = {state for source, _, end, _ in believed.imagined for state in (source, end)} - known
-        memories = [[self._index(s), a, self._index(e)] for s, a, e in believed.memories]
-        forgotten = [[self._index(s), a, self._index(e)] for s, a, e in believed.forgotten]
+        memories = [[index(s), a, index(e)] for s, a, e in believed.memories]
+        forgotten = [[index(s), a, index(e)] for s, a, e in believed.forgotten]
         shown = {view for transition in (*believed.memories, *believed.forgotten) for view in transition[::2]}
         return {
             "grid": "".join(map(str, grid.ravel())),
-            "state": self._index(believed.state),
-            "goal_view": None if goal is None else self._index(goal),
+            "state": index(believed.state),
+            "goal_view": None if goal is None else index(goal),
             "memories": memories,
             "forgotten": forgotten,
             "plan": [[action] for action, _ in believed.plan],
-            "poses": {self._index(view): poses.get(view, []) for view in shown},
+            "poses": {index(view): poses.get(view, []) for view in shown},
             "known": len(known),
             "imagined": len(imagined),
             "nowhere": len(imagined - set(poses)),
@@ -135,13 +150,3 @@ class EpisodeRecorder:
             "imagined_poses": [pose for view in imagined for pose in poses.get(view, [])],
             "frontier": [[pose, action] for view, action in believed.frontier for pose in poses.get(view, [])],
         }
-
-    def _index(self, view: int) -> int:
-        """The place of a view in the list; JavaScript has no numbers as long as those of views."""
-        if view not in self._views:
-            self._views.append(view)
-        return self._views.index(view)
-
-    def _cells(self, view: int) -> str:
-        assert self.agent._album is not None
-        return "".join(map(str, self.agent._album.views([view])[0]))

@@ -1,6 +1,7 @@
 """Saving and loading agents: one JSON file with all that a loaded agent needs to go on just as the saved one would.
 
-No pickle: a file from a stranger can be wrong, but it runs nothing. The model is not in the file, only which it is.
+The file is no pickle, so that a file from a stranger can be wrong but cannot run code. It names the model, and does not
+hold it.
 """
 
 from __future__ import annotations
@@ -8,17 +9,13 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import torch
 
-from eswm_gym.agents.latent_map import LatentMap
-from eswm_gym.agents.memory_bank import MemoryBank
-from eswm_gym.agents.places import Place
-from eswm_gym.agents.planning import TransitionTable
+from eswm_gym.files import replacing
 from eswm_gym.world_model import ESWM, CheckpointError, available, load_model, load_pretrained
 from eswm_gym.world_model.pretrained import WEIGHTS, checksum_of, read_info
 
@@ -33,34 +30,19 @@ VERSION = 1  # of the format; raise it when an older release could no longer rea
 
 def save_agent(agent: ESWMAgent, path: str | Path, model: str | Path | None = None) -> None:
     """See `ESWMAgent.save`."""
-    file, places, album = _file(path), agent.places, agent._album
+    file = _file(path)
     content = {
         "model": _reference(agent.model, file, model),
-        "n_states": places.n_states,
-        "options": agent.options,
+        "n_states": agent.model.config.n_states,
+        "options": asdict(agent.config),
         "rng": agent.rng.bit_generator.state,
-        "memory": list(agent.memory),
-        "worn": list(agent.worn),
-        "ruled_out": list(agent._ruled_out),
-        "places": [[place, kind.name] for place, kind in places.kind.items()],
-        "moves": list(places.moves),
-        "next_place": places._next,
-        "views": None if album is None else [view.tolist() for view in album._views.values()],
-        "table": _lists(agent._table),
-        "latent": _lists(agent._latent),
-        "named": agent._named,
-        "ahead": agent._ahead,
-        "goal": agent._goal,
+        **agent.knowledge.to_dict(),
+        "ahead": agent.route,
     }
     content = json.loads(json.dumps(content, default=lambda number: number.item()))  # NumPy's numbers are plain now
     described = {"format": FORMAT, "version": VERSION, "sha256": checksum_of(content), "agent": content}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_suffix(".json.tmp")
-    with temporary.open("w") as out:
-        out.write(json.dumps(described) + "\n")
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(file)
+    with replacing(file) as temporary:
+        temporary.write_text(json.dumps(described) + "\n")
 
 
 def load_agent(kind: type[AgentT], path: str | Path, device: str = "cpu", model: ESWM | None = None) -> AgentT:
@@ -72,7 +54,11 @@ def load_agent(kind: type[AgentT], path: str | Path, device: str = "cpu", model:
         if model.config.n_states != saved["n_states"]:
             raise ValueError(f"its model had {saved['n_states']} states, this one has {model.config.n_states}")
         agent = kind(model, **saved["options"])
-        _fill(agent, saved)
+        if missing := agent.knowledge.to_dict().keys() - saved:
+            raise LookupError(f"it lacks {sorted(missing)}")
+        agent.knowledge.load_dict(saved)
+        agent.route = [(action, state) for action, state in saved["ahead"]]
+        agent.rng.bit_generator.state = saved["rng"]
     except CheckpointError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -80,26 +66,10 @@ def load_agent(kind: type[AgentT], path: str | Path, device: str = "cpu", model:
     return agent
 
 
-def _fill(agent: ESWMAgent, saved: dict[str, Any]) -> None:
-    """Put all but model and options into a fresh agent."""
-    agent.rng.bit_generator.state = saved["rng"]
-    if agent._album is not None:
-        for view in saved["views"]:
-            agent._album.number(np.array(view))
-    agent.memory = MemoryBank(saved["memory"], agent.options["capacity"], agent.n_actions)
-    agent.worn = MemoryBank(saved["worn"], n_actions=agent.n_actions)
-    agent._ruled_out = MemoryBank(saved["ruled_out"])
-    agent.places.kind = {place: Place[kind] for place, kind in saved["places"]}
-    agent.places.moves, agent.places._next = MemoryBank(saved["moves"]), saved["next_place"]
-    agent._table, agent._latent = _arrays(TransitionTable, saved["table"]), _arrays(LatentMap, saved["latent"])
-    agent._named, agent._goal = saved["named"], saved["goal"]
-    agent._ahead = [(action, state) for action, state in saved["ahead"]]
-
-
 def _reference(model: ESWM, file: Path, path: str | Path | None) -> dict[str, str]:
     """Which model this is: one that comes with the package, by name, or a saved one, by its path from the file.
 
-    Found by its weights, so that it matters neither how the model was loaded nor whether it was changed since.
+    The model is recognised by its weights, however it was loaded. If its weights were changed, it is another model.
     """
     if path is None:
         for name in available():
@@ -163,16 +133,3 @@ def _file(path: str | Path) -> Path:
     """PATH.json; PATH may have the suffix, and dots of its own."""
     path = Path(path)
     return path if path.suffix == ".json" else path.with_name(f"{path.name}.json")
-
-
-def _lists(arrays: TransitionTable | LatentMap | None) -> dict[str, Any] | None:
-    if arrays is None:
-        return None
-    named = {field.name: getattr(arrays, field.name) for field in fields(arrays)}
-    return {name: [str(array.dtype), list(array.shape), array.ravel().tolist()] for name, array in named.items()}
-
-
-def _arrays(kind: Any, lists: dict[str, Any] | None) -> Any:
-    if lists is None:
-        return None
-    return kind(**{name: np.array(flat, dtype).reshape(shape) for name, (dtype, shape, flat) in lists.items()})

@@ -1,70 +1,149 @@
-"""States that are views: their numbers, and what the model imagines of them, matched to the views that are known."""
+"""What an agent knows of a room whose states are views, and how imagined views are matched to known ones."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from eswm_gym.agents.base import view_number
+from eswm_gym.agents.config import AgentConfig
+from eswm_gym.agents.knowledge import Knowledge, knowledge_for
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.planning import UNKNOWN, TransitionTable, require_numbers
-from eswm_gym.rooms.grid import N_ACTIONS, N_CELLS, ROW
-from eswm_gym.world_model import MASKED, ViewTransformer
+from eswm_gym.agents.states import ViewAlbum, state_of
+from eswm_gym.rooms.grid import FORWARD, IN_FRONT, N_CELLS, UNSEEN, WALL
+from eswm_gym.rooms.transitions import pad
+from eswm_gym.world_model import ViewTransformer
+from eswm_gym.world_model.codecs import EgocentricCodec
 
-LIKELY = 0.5  # a view that is imagined with no more than this probability is unknown
-MATCH = 0.02  # a known view is the one imagined if it is so likely relative to the likeliest view
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+LIKELY = 0.5  # a view that is imagined with at most this probability is unknown
+MATCH = 0.02  # an imagined view is a known one if that is at least this likely, relative to the likeliest view
 MOST_STATES = 500  # in a table; a room of 9 x 9 has up to 196
 
 
-class ViewAlbum:
-    """The views that an agent has seen or imagined, by number."""
+@knowledge_for(EgocentricCodec)
+class ViewKnowledge(Knowledge):
+    """Knowledge of states that are egocentric views, as in MiniGrid.
 
-    def __init__(self) -> None:
-        self._views: dict[int, np.ndarray] = {}
+    The model chains imagination: a view that it imagines and is sure of is a state like those that the agent has seen.
+    Views are the same state if they are equal, or if the model cannot tell them apart.
 
-    def number(self, view: np.ndarray) -> int:
-        """The number of a view, which is kept.
+    A memory is outdated if it shows something else where the agent now looks. The rest of what it shows is kept in
+    `partial` for the model to read.
 
-        Raises:
-            ValueError: if it is not 25 integers.
+    Attributes:
+        album: the views behind the numbers of states.
+        partial: outdated memories, with the outdated cells unseen.
+    """
+
+    model: ViewTransformer
+    states = "views"
+    has_latent_map = False
+
+    def __init__(self, model: ViewTransformer, config: AgentConfig, memories: Iterable = ()) -> None:
+        self.album = ViewAlbum()
+        super().__init__(model, config, self.album.transitions(np.asarray(memories)))
+        self.partial = MemoryBank(n_actions=model.config.n_actions)
+
+    def number(self, shown: Any) -> int:
+        return self.album.number(shown) if np.ndim(shown) else state_of(shown)
+
+    def shown(self, number: int) -> np.ndarray:
+        """(25,) int64, the classes of the cells."""
+        return self.album.views([number])[0]
+
+    def check(self, *states: int) -> None:
+        self.album.views(states)
+
+    def set_goal(self, goal: int | None) -> None:
+        """Keep the goal; if the table does not have it, it has to be imagined anew, since no memory may show it."""
+        super().set_goal(goal)
+        if goal is not None and self.table is not None and self.table.row(goal) is None:
+            self.table = None
+
+    @classmethod
+    def imagine(cls, every: Sequence[Self], states: Sequence[int]) -> None:
+        tables = imagine_views(
+            every[0].model,
+            [knowledge.memory for knowledge in every],
+            [knowledge.album for knowledge in every],
+            [knowledge.partial for knowledge in every],
+            [
+                [state] if knowledge.goal is None else [state, knowledge.goal]
+                for knowledge, state in zip(every, states, strict=True)
+            ],
+        )
+        for knowledge, table in zip(every, tables, strict=True):
+            knowledge.table = table.with_facts(knowledge.memory) if knowledge.config.trust_memory else table
+
+    def learn(self, happened: Transition, goal: Any = None) -> list[Transition]:
+        forgotten = super().learn(happened, goal)
+        while len(self.partial) and not self._has_space(0):
+            self.partial.forget(*next(iter(self.partial))[:2])
+        return forgotten
+
+    def _revise(self, expected: int, happened: Transition, goal: Any) -> tuple[Transition, list[Transition]]:
+        if not self.config.adapt:
+            return happened, []
+        if self._is_new_wall(happened):
+            _, action, end = happened
+            happened = end, action, end  # the view before is outdated: a step into the wall now starts at the one after
+        return happened, self._forget_contradicted(happened)
+
+    def _is_new_wall(self, happened: Transition) -> bool:
+        """Whether a step ahead was blocked by a wall that the view before did not show."""
+        state, action, end = happened
+        before, after = torch.from_numpy(self.album.views([state, end])).to(self.model.device)
+        return action == FORWARD and before[IN_FRONT] != WALL and bool(self.model.is_blocked(before, after))
+
+    def _forget_contradicted(self, happened: Transition) -> list[Transition]:
+        """Delete and return the memories that show a cell otherwise than this transition; keep their other cells."""
+        held = [*self.memory, *self.partial]
+        rows, seen = (torch.from_numpy(self.album.rows(bank)).to(self.model.device) for bank in (held, [happened]))
+        outdated = self.model.contradicted(rows[None], seen)[0].cpu().numpy()
+        n_remembered, forgotten = len(self.memory), []
+        for i, (transition, cells) in enumerate(zip(held, outdated, strict=True)):
+            if cells.any():
+                if i < n_remembered:
+                    forgotten.append(self.memory.forget(*transition[:2]))
+                else:
+                    self.partial.forget(*transition[:2])
+                self._keep_valid_cells(transition, cells)
+        return forgotten
+
+    def _keep_valid_cells(self, transition: Transition, outdated: np.ndarray) -> None:
+        """Keep a memory without its outdated cells (2, 25), while the model can read so many memories.
+
+        A step into a wall that is gone is not kept: without the wall it would read as a step ahead.
         """
-        cells = np.asarray(view).reshape(-1)
-        number = view_number(cells)
-        if number not in self._views:
-            self._views[number] = cells.astype(np.int64)
-        return number
+        source, action, end = transition
+        views = self.album.views([source, end])
+        wall_is_gone = action == FORWARD and views[0, IN_FRONT] == WALL and outdated[0, IN_FRONT]
+        if not wall_is_gone and self._has_space(1):
+            source, end = map(self.album.number, np.where(outdated, UNSEEN, views))
+            self.partial.add(source, action, end)
 
-    def transitions(self, rows: np.ndarray) -> list[Transition]:
-        """Transitions of (N, 51) rows; rows of -1 are padding and are dropped.
+    def _has_space(self, n: int) -> bool:
+        """Whether the model can read n more memories."""
+        return len(self.memory) + len(self.partial) + n <= self.model.config.max_memories
 
-        Raises:
-            ValueError: if the rows are not of that width, or not integers.
-        """
-        if len(rows) and rows.shape[1:] != (ROW,):
-            raise ValueError(f"a bank of views must be (N, {ROW}), got {rows.shape}")
-        return [
-            (self.number(row[:N_CELLS]), int(row[N_CELLS]), self.number(row[N_CELLS + 1 :]))
-            for row in rows
-            if row[0] >= 0
-        ]
+    def copy(self) -> Self:
+        twin = super().copy()
+        twin.album = self.album.copy()
+        return twin
 
-    def views(self, numbers: Sequence[int]) -> np.ndarray:
-        """(K, 25) int64.
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | {"worn": list(self.partial), "views": [view.tolist() for view in self.album]}
 
-        Raises:
-            ValueError: naming a number that belongs to no view seen or imagined.
-        """
-        for number in numbers:
-            if number not in self._views:
-                raise ValueError(f"state {number} is no view that this agent has seen or imagined")
-        return np.array([self._views[number] for number in numbers], np.int64).reshape(-1, N_CELLS)
-
-    def rows(self, transitions: Iterable[Transition]) -> np.ndarray:
-        """(N, 51) int64, transitions as the model reads them."""
-        source, action, end = np.array(list(transitions), np.int64).reshape(-1, 3).T
-        return np.concatenate([self.views(source.tolist()), action[:, None], self.views(end.tolist())], 1)
+    def load_dict(self, saved: Mapping[str, Any]) -> None:
+        super().load_dict(saved)
+        self.album = ViewAlbum(map(np.array, saved["views"]))
+        self.partial = MemoryBank(saved["worn"], n_actions=self.model.config.n_actions)
 
 
 @torch.inference_mode()
@@ -72,7 +151,7 @@ def imagine_views(
     model: ViewTransformer,
     banks: Sequence[MemoryBank],
     albums: Sequence[ViewAlbum],
-    worn: Sequence[MemoryBank] | None = None,
+    partial: Sequence[MemoryBank] | None = None,
     also: Sequence[Collection[int]] | None = None,
     chunk: int = 8,
 ) -> list[TransitionTable]:
@@ -81,11 +160,10 @@ def imagine_views(
     Args:
         model: frozen.
         banks: B memory banks of any lengths.
-        albums: for each bank the views behind its numbers; imagined ones are added.
-        worn: for each bank, memories of which parts are outdated and taken out: the model reads them, but their views
-            are no states.
+        albums: for each bank the views behind its numbers; imagined views are added.
+        partial: for each bank, memories with unseen cells: the model reads them, but their views are no states.
         also: for each bank, states to include that it may not hold, such as the agent's and the goal.
-        chunk: banks in one pass.
+        chunk: the number of banks in one pass.
 
     Returns:
         B tables.
@@ -93,41 +171,38 @@ def imagine_views(
     Raises:
         ValueError: if a view has a cell of no class, or the model predicts what is not a number.
     """
-    also, worn = also or [()] * len(banks), worn or [MemoryBank()] * len(banks)
-    device = next(model.parameters()).device
+    also, partial = also or [()] * len(banks), partial or [MemoryBank()] * len(banks)
+    n_actions = model.config.n_actions
     tables: list[TransitionTable] = []
     for first in range(0, len(banks), chunk):
         some = range(first, min(first + chunk, len(banks)))
-        rows = [np.concatenate([albums[i].rows(bank) for bank in (banks[i], worn[i])]) for i in some]
-        memories = np.full((len(some), max(1, *map(len, rows)), ROW), MASKED)
-        for padded, held in zip(memories, rows, strict=True):
-            padded[: len(held)] = held
-        encoded = model.encode(torch.from_numpy(memories).to(device))
-        makers = [_TableMaker(albums[i], sorted({*banks[i].states, *also[i]})) for i in some]
+        rows = [np.concatenate([albums[i].rows(bank) for bank in (banks[i], partial[i])]) for i in some]
+        encoded = model.encode(torch.from_numpy(pad(rows)).to(model.device))
+        makers = [_TableMaker(albums[i], sorted({*banks[i].states, *also[i]}), n_actions) for i in some]
         while any(maker.waiting for maker in makers):
             asked = [maker.next_views() for maker in makers]
-            source = np.zeros((len(some), max(map(len, asked)), N_ACTIONS, N_CELLS), np.int64)
+            source = np.zeros((len(some), max(map(len, asked)), n_actions, N_CELLS), np.int64)
             for row, views in zip(source, asked, strict=True):
                 row[: len(views)] = views[:, None]
-            action = np.broadcast_to(np.arange(N_ACTIONS), source.shape[:-1]).copy()
-            p, unknown = model.imagine(
-                encoded, *(torch.from_numpy(part).to(device).flatten(1, 2) for part in (source, action))
-            )
+            action = np.broadcast_to(np.arange(n_actions), source.shape[:-1]).copy()
+            # (b, K, A, 25) -> (b, K * A, 25) and (b, K, A) -> (b, K * A)
+            queries = (torch.from_numpy(part).to(model.device).flatten(1, 2) for part in (source, action))
+            p, unknown = model.imagine(encoded, *queries)
             require_numbers(model, p, unknown)
             for maker, views, cells, dont_know in zip(
                 makers, asked, p.cpu().numpy(), unknown.cpu().numpy(), strict=True
             ):
-                n = len(views) * N_ACTIONS
+                n = len(views) * n_actions
                 maker.answer(cells[:n], dont_know[:n])
         tables += [maker.table() for maker in makers]
     return tables
 
 
 class _TableMaker:
-    """One table in the making: which states it has, how many of them were asked about, and the answers."""
+    """A table in the making: the states that it has, how many of them were asked about, and the answers."""
 
-    def __init__(self, album: ViewAlbum, states: list[int]) -> None:
-        self.album, self.states, self.asked = album, states, 0
+    def __init__(self, album: ViewAlbum, states: list[int], n_actions: int) -> None:
+        self.album, self.states, self.n_actions, self.asked = album, states, n_actions, 0
         self.known = album.views(states)
         self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
@@ -141,7 +216,7 @@ class _TableMaker:
         return views
 
     def answer(self, p: np.ndarray, unknown: np.ndarray) -> None:
-        """Match (n, 25, 9) probabilities to known views; what is none of them, but sure, is a new state."""
+        """Match (n, 25, 9) probabilities to known views; a view that is sure, but none of them, is a new state."""
         log_p = np.log(np.maximum(p, 1e-3))
         likeliest, best = p.argmax(-1), log_p.max(-1).sum(-1)
         end, fit = np.full(len(p), UNKNOWN), best.copy()
@@ -161,6 +236,6 @@ class _TableMaker:
 
     def table(self) -> TransitionTable:
         end, probability, entropy = (
-            np.concatenate(part).reshape(-1, N_ACTIONS) for part in zip(*self.parts, strict=True)
+            np.concatenate(part).reshape(-1, self.n_actions) for part in zip(*self.parts, strict=True)
         )
         return TransitionTable(np.array(self.states, np.int64), end, probability, entropy)

@@ -1,4 +1,4 @@
-"""Wrappers that lend the world model to agents in training: what it is unsure of, and what its agent would do."""
+"""Wrappers that tell other agents in training what the world model is unsure of, and what its agent would do."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from eswm_gym.world_model import ESWM
 
 
 class UncertaintyBonus(gym.Wrapper, gym.utils.RecordConstructorArgs):
-    """Adds to the reward how unsure the world model was of where the move would end.
+    """Adds a bonus to the reward for moves of whose end the world model was unsure.
 
     The bonus is `scale` times 1 minus the probability of the likeliest end state, and `scale` where the model's answer
-    is "I don't know". Moves that the memory bank holds, or that `info["action_mask"]` rules out, have none. The bank
-    begins with `info["memory_bank"]`, or empty, in each episode and grows with what happens.
+    is "I don't know". It is 0 for moves that the memory bank holds or that `info["action_mask"]` rules out. In each
+    episode the bank begins with `info["memory_bank"]`, or empty, and grows with what happens.
 
-    `info["intrinsic_reward"]`, a float, is what `step` added. In processes of their own, see `PlannedAction`.
+    `info["intrinsic_reward"]`, a float, is the bonus. For environments in separate processes see `PlannedAction`.
 
     Args:
         env: an environment of this package, wrapped or not.
-        agent: which model to ask: that of an ESWMAgent, which is spawned, the model itself, or the name of a
-            pretrained one. Only with a name does the environment's spec turn to JSON.
-        scale: weight of the bonus, which is at most this.
+        agent: an ESWMAgent, from which a fresh one is spawned, a model, or the name of a pretrained model. Only with a
+            name can the environment's spec be written as JSON.
+        scale: the greatest bonus.
 
     Raises:
-        ValueError: if observations have no `state`, or the model has other actions.
+        ValueError: if observations have no `state`, or the model has another number of actions.
     """
 
     agent: ESWMAgent
@@ -37,7 +37,7 @@ class UncertaintyBonus(gym.Wrapper, gym.utils.RecordConstructorArgs):
     def __init__(self, env: gym.Env, agent: ESWMAgent | ESWM | str, scale: float = 1.0) -> None:
         gym.utils.RecordConstructorArgs.__init__(self, _disable_deepcopy=True, agent=agent, scale=scale)
         super().__init__(env)
-        self.agent, self.scale = _fresh(agent), scale  # type: ignore[assignment]  # of a model, always an ESWMAgent
+        self.agent, self.scale = _fresh(agent), scale  # type: ignore[assignment]  # an ESWMAgent for any model
         _check(env, self.agent.n_actions)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
@@ -66,18 +66,18 @@ class UncertaintyBonus(gym.Wrapper, gym.utils.RecordConstructorArgs):
 class PlannedAction(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """Adds `planned_action` to the observation, `Discrete`: what an agent would do here.
 
-    An ESWMAgent follows its plan to `goal`, or explores. It sees observations and infos as in a loop of its own, and
-    learns from the moves that are taken, whether or not they are the planned ones. Policies of stable-baselines3 read
-    `Discrete` one-hot. After a terminal step there is nothing to plan, and `planned_action` is 0. Where environments
-    run in processes of their own, start these with `context="spawn"`: a fork can hang on PyTorch's threads.
+    An ESWMAgent follows its plan to `goal`, or explores. It sees all observations and infos, and learns from the moves
+    that are taken, whether or not they are the planned ones. Policies of stable-baselines3 read `Discrete` one-hot.
+    After a terminal step there is nothing to plan, and `planned_action` is 0. For environments in separate processes
+    use `context="spawn"`: a fork can hang on PyTorch's threads.
 
     Args:
         env: an environment of this package, wrapped or not.
-        agent: who plans; spawned, so that every environment has its own. A model, or the name of a pretrained one,
-            is an ESWMAgent with default options. Only with a name does the environment's spec turn to JSON.
+        agent: an agent, from which a fresh one is spawned for this environment; or a model, or the name of a pretrained
+            one, for an ESWMAgent with default options. Only with a name can the environment's spec be written as JSON.
 
     Raises:
-        ValueError: if observations have no `state`, or an ESWMAgent's model has other actions.
+        ValueError: if observations have no `state`, or an ESWMAgent's model has another number of actions.
     """
 
     def __init__(self, env: gym.Env, agent: Agent | ESWM | str) -> None:
@@ -105,7 +105,7 @@ class PlannedAction(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
 
 def _fresh(agent: Agent | ESWM | str) -> Agent:
-    """An agent of one's own."""
+    """A fresh agent."""
     if isinstance(agent, Agent):
         return agent.spawn()
     return ESWMAgent.from_pretrained(agent) if isinstance(agent, str) else ESWMAgent(agent)
@@ -115,7 +115,7 @@ def _check(env: gym.Env, n_actions: int | None) -> int:
     """The number of actions of an environment that shows its state.
 
     Raises:
-        ValueError: if it does not, or this is not the number of actions, where one is given.
+        ValueError: if it does not show its state, or has another number of actions than the one given.
     """
     shown, actions = env.observation_space, env.action_space
     if not isinstance(shown, spaces.Dict) or "state" not in shown.spaces or not isinstance(actions, spaces.Discrete):

@@ -33,7 +33,6 @@ from significance import Test, compare, print_tests, welch
 from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent, latent_maps, search
-from eswm_gym.agents.base import state_of
 from eswm_gym.agents.baselines import (
     EPNAgent,
     GridOracle,
@@ -42,6 +41,7 @@ from eswm_gym.agents.baselines import (
     RandomAgent,
     ViewGraphAgent,
 )
+from eswm_gym.agents.states import state_of
 
 # Setting, environment.
 SETTINGS = {"random-wall-19": "ESWM-RandomWall19-v0", "random-wall-37": "ESWM-RandomWall-v0"}
@@ -74,10 +74,11 @@ class OpenLoop(ESWMAgent):
             (a, state_of(obs["state"]), obs) for a, obs in zip(agents, observations, strict=True) if a.actions is None
         ]
         if new:
-            ESWMAgent._imagine([agent for agent, *_ in new], [state for _, state, _ in new])
-        guided = [agent for agent, *_ in new if agent.options["algorithm"] != "dijkstra"]
+            every = [agent.knowledge for agent, *_ in new]
+            every[0].imagine(every, [state for _, state, _ in new])
+        guided = [agent for agent, *_ in new if agent.config.algorithm != "dijkstra"]
         for agent, latent in zip(guided, latent_maps(agents[0].model, [agent.memory for agent in guided]), strict=True):
-            agent._latent = latent
+            agent.knowledge.latent = latent
         for agent, state, obs in new:
             agent.actions = list(agent.plan(state, state_of(obs["goal"])).actions)
 

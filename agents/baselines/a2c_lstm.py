@@ -12,8 +12,9 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
-from eswm_gym.agents.base import Info, Observation, end_of, state_of
+from eswm_gym.agents.base import Info, Observation, end_of
 from eswm_gym.agents.baselines.policy_agent import PolicyAgent
+from eswm_gym.agents.states import state_of
 from eswm_gym.envs import HexRoomEnv
 from eswm_gym.rooms import N_ACTIONS, Room, RoomConfig
 from eswm_gym.wrappers import FixedRoom, History

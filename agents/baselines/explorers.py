@@ -38,7 +38,7 @@ class LatticeFrontierAgent(Agent):
         lengths = nx.single_source_shortest_path_length(self.graph, self.location)
         nearest = min((n for location, n in lengths.items() if location not in self.visited), default=None)
         if nearest is None:
-            return int(self.rng.choice(allowed_actions(info)))
+            return int(self.rng.choice(allowed_actions(info, N_ACTIONS)))
         goals = [location for location, n in lengths.items() if n == nearest and location not in self.visited]
         path = nx.shortest_path(self.graph, self.location, int(self.rng.choice(goals)))
         return self.neighbors[self.location].tolist().index(path[1])
@@ -91,4 +91,4 @@ class OracleExplorer(Agent):
         self.actions = [moves[step] for step in zip(best, best[1:], strict=False) if step in moves]
 
     def act(self, obs: Observation, info: Info) -> int:
-        return self.actions.pop(0) if self.actions else int(allowed_actions(info)[0])
+        return self.actions.pop(0) if self.actions else int(allowed_actions(info, N_ACTIONS)[0])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, end_of, state_of
+from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, end_of
 from eswm_gym.agents.memory_bank import MemoryBank
+from eswm_gym.agents.states import state_of
 from eswm_gym.rooms import DISPLACEMENTS, N_ACTIONS, reverse_action
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions
 from eswm_gym.agents.baselines.graph_agents import MemoryGraphAgent
-from eswm_gym.agents.views import ViewAlbum
+from eswm_gym.agents.states import ViewAlbum
 from eswm_gym.rooms.grid import LEFT, N_ACTIONS, RIGHT, GridRooms, pose_index
 
 

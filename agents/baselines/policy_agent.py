@@ -96,7 +96,7 @@ class PolicyAgent(Agent):
         if self._prepared is None or self._prepared[0] != self._seen(obs):
             self.prepare([self], [obs])
         assert self._prepared is not None
-        allowed = allowed_actions(info)
+        allowed = allowed_actions(info, N_ACTIONS)
         logits = self._prepared[1][allowed]
         if not self.deterministic:  # Gumbel's way to draw from a softmax
             logits = logits + self.rng.gumbel(size=len(logits))

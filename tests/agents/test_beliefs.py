@@ -13,6 +13,7 @@ from gymnasium.wrappers import RenderCollection
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents import ESWMAgent
 from eswm_gym.agents.beliefs import RenderBeliefs, beliefs, render_beliefs
+from eswm_gym.agents.recorder import EpisodeRecorder
 from eswm_gym.world_model import load_pretrained
 
 MODELS = {"ESWM-RandomWall-v0": "random-wall", "ESWM-OpenArena-v0": "random-wall", "ESWM-MiniGrid-v0": "minigrid"}
@@ -77,6 +78,31 @@ def test_without_memories_all_is_unknown():
 @pytest.mark.parametrize("env_id", ["ESWM-RandomWall-v0", "ESWM-RandomWallExplore-v0", "ESWM-MiniGrid-v0"])
 def test_looking_changes_nothing(env_id):
     assert walk(*begin(env_id), look=True)[0] == walk(*begin(env_id))[0]
+
+
+@pytest.mark.parametrize("env_id", MODELS)
+def test_looking_does_not_change_what_is_saved(env_id, tmp_path):
+    """Byte for byte, also when the agent has not seen the view that it is asked about."""
+    env, agent, obs, info = begin(env_id)
+    recorder = EpisodeRecorder(env, agent)
+    recorder.reset(obs, info)
+
+    def saved():
+        agent.save(tmp_path / "agent")
+        return (tmp_path / "agent.json").read_bytes()
+
+    for _ in range(3):
+        before = saved()
+        beliefs(agent, obs["state"])
+        if env_id == "ESWM-RandomWall-v0":
+            render_beliefs(env, agent)
+        recorder.to_dict()
+        assert saved() == before
+        action = recorder.act(obs, info)
+        obs, *_, info = env.step(action)
+        recorder.observe(obs, action, obs, info)
+        if env_id == "ESWM-MiniGrid-v0":
+            obs = {key: np.full((5, 5), i, np.uint8) for i, key in enumerate(obs)}
 
 
 def test_forgotten():

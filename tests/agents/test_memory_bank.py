@@ -70,7 +70,7 @@ def test_equality():
 
 @pytest.mark.parametrize("bad", [(-1, 0, 3), (1, 0, -2), (1, 6, 2)])
 def test_what_is_no_transition_is_refused(bad):
-    bank = MemoryBank()
+    bank = MemoryBank(n_actions=6)
     with pytest.raises(ValueError, match=str(bad[0])):
         bank.add(*bad)
     assert len(bank) == 0

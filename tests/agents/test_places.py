@@ -32,7 +32,7 @@ def test_the_bank_that_the_model_reads():
     """States keep their numbers, places get those that nobody uses, and of a move known twice the place counts."""
     places = PlaceMap(6)
     wall, frontier = places.add(Place.WALL, 0, 0), places.add(Place.FRONTIER, 1, 1)
-    bank, meaning = places.extend(MemoryBank([(0, 0, 0), (0, 3, 1)]), 10, here=5)
+    bank, meaning = places.encode(MemoryBank([(0, 0, 0), (0, 3, 1)]), 10, here=5)
     assert bank == MemoryBank([(0, 3, 1), (0, 0, 2), (1, 1, 3)])
     assert meaning == [0, 1, wall, frontier, 4, 5]
 
@@ -42,7 +42,7 @@ def test_places_outside_are_left_out_first_where_bank_or_vocabulary_are_small(lo
     places = PlaceMap(vocabulary)
     frontier = places.add(Place.FRONTIER, 1, 0)
     outside = [places.add(Place.OUTSIDE, 1, action) for action in (1, 2)]
-    bank, meaning = places.extend(MemoryBank([(0, 0, 1), (1, 3, 0)]), longest, here=2)
+    bank, meaning = places.encode(MemoryBank([(0, 0, 1), (1, 3, 0)]), longest, here=2)
     assert len(bank) <= longest
     assert frontier in meaning and outside[0] not in meaning
     assert (outside[1] in meaning) == (longest == 20)
@@ -52,7 +52,7 @@ def test_memories_are_never_left_out():
     memory = MemoryBank([(s, 0, s + 1) for s in range(6)])
     places = PlaceMap(7)
     places.add(Place.FRONTIER, 0, 1)
-    bank, meaning = places.extend(memory, 6, here=0)
+    bank, meaning = places.encode(memory, 6, here=0)
     assert bank == memory and meaning == list(range(7))
 
 
@@ -63,7 +63,7 @@ def test_numbers_stand_for_different_places_and_give_back_every_move(seed):
     for _ in range(12):
         memory.add(*rng.integers([8, 6, 8]))
         places.add(rng.choice(list(Place)[1:]), *rng.integers([8, 6]))
-    bank, meaning = places.extend(memory, 74, here=0)
+    bank, meaning = places.encode(memory, 74, here=0)
     assert len(set(meaning)) == len(meaning) == 30
     moves = {(s, a): e for s, a, e in places.moves}
     expected = {(s, a): e for s, a, e in memory} | moves

@@ -224,6 +224,17 @@ def test_the_greedy_policy_gives_up_where_it_would_walk_in_circles():
     assert follow(table, 2, 2, {}).found
 
 
+@pytest.mark.parametrize(("p_direct", "states"), [(0.9995, (0, 1)), (0.99, (0, 2, 3, 1))])
+def test_a_certain_move_has_a_small_price_by_uncertainty(p_direct, states):
+    """One move of probability p or three certain ones, which cost 0.003 in all: -log 0.9995 + 0.001 = 0.0015 is less
+    than that, -log 0.99 + 0.001 = 0.0111 is more."""
+    end, probability = np.full((4, 6), -1), np.ones((4, 6))
+    end[0, 0], end[0, 1], end[2, 2], end[3, 3] = 1, 2, 3, 1
+    probability[0, 0] = p_direct
+    table = TransitionTable(np.arange(4), end, probability, np.zeros((4, 6)))
+    assert search(table, 0, 1, cost="uncertainty").states == states
+
+
 def test_an_unknown_cost_is_named():
     table = TransitionTable(np.arange(1), np.full((1, 6), -1), np.ones((1, 6)), np.zeros((1, 6)))
     with pytest.raises(ValueError, match="cost must be one of .* got 'time'"):
@@ -233,7 +244,7 @@ def test_an_unknown_cost_is_named():
 def test_places_resolve_into_blocked_and_unknown_moves():
     end = np.array([[1, 100, 101, 0, -1, 1], [0] * 6, [0] * 6, [1] * 6])
     table = TransitionTable(np.array([0, 1, 100, 101]), end, np.ones((4, 6)), np.zeros((4, 6)))
-    resolved = table.resolve(blocked=[100], unknown=[101])
+    resolved = table.without_places(blocked=[100], unknown=[101])
     assert resolved.states.tolist() == [0, 1]
     assert resolved.end.tolist() == [[1, 0, -1, 0, -1, 1], [0] * 6]
     renamed = table.rename(100, 7)

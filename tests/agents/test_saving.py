@@ -107,32 +107,52 @@ def test_a_loaded_agent_that_sees_views_goes_on_too(env_id, tmp_path, views):
     assert found == expected and len(expected[0]) > 2
 
 
+def assert_equal_banks(mine, theirs):
+    assert (list(mine), mine.capacity, mine.n_actions) == (list(theirs), theirs.capacity, theirs.n_actions)
+
+
 def test_everything_comes_back(tmp_path, random_wall):
     """Also what no short episode shows: every attribute but the model, bit for bit."""
     agent = ESWMAgent(random_wall, algorithm="astar", seed=5)
     play(agent, "ESWM-RandomWall-v0", 3, seed=4)
-    agent.worn.add(1, 2, 3)
-    agent._ruled_out.add(4, 5, 4)
-    agent.places.add(Place.WALL, 6, 1)
-    agent._named = 7
-    assert agent._ahead and agent._goal is not None
+    mine = agent.knowledge
+    mine.ruled_out.add(4, 5, 4)
+    mine.map.add(Place.WALL, 6, 1)
+    mine.named = 7
+    assert agent.route and mine.goal is not None
     agent.save(tmp_path / "deep" / "agent.json")
     loaded = ESWMAgent.load(tmp_path / "deep" / "agent")
-    assert vars(loaded).keys() == vars(agent).keys()
-    for name in ("options", "_ahead", "_named", "_goal"):
-        assert getattr(loaded, name) == getattr(agent, name)
-    assert (loaded.places.kind, loaded.places._next) == ({64: Place.WALL}, 65)
-    assert list(loaded.places.moves) == [(6, 1, 64)]
-    for name in ("memory", "worn", "_ruled_out"):
-        mine, theirs = getattr(agent, name), getattr(loaded, name)
-        assert (list(mine), mine.capacity, mine.n_actions) == (list(theirs), theirs.capacity, theirs.n_actions)
+    theirs = loaded.knowledge
+    assert vars(loaded).keys() == vars(agent).keys() and vars(theirs).keys() == vars(mine).keys()
+    assert (loaded.config, loaded.route) == (agent.config, agent.route)
+    assert (theirs.named, theirs.goal) == (mine.named, mine.goal)
+    assert (theirs.places, theirs.map.next_name) == ({64: Place.WALL}, 65)
+    assert list(theirs.map.moves) == [(6, 1, 64)]
+    for name in ("memory", "ruled_out"):
+        assert_equal_banks(getattr(mine, name), getattr(theirs, name))
     for name in ("states", "end", "probability", "entropy"):
-        mine, theirs = (getattr(a._table, name) for a in (agent, loaded))
-        assert mine.dtype == theirs.dtype
-        np.testing.assert_array_equal(mine, theirs)
-    assert loaded._latent.activations.tobytes() == agent._latent.activations.tobytes()
+        one, other = (getattr(knowledge.table, name) for knowledge in (mine, theirs))
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    assert theirs.latent.activations.tobytes() == mine.latent.activations.tobytes()
     assert not any(p.requires_grad for p in loaded.model.parameters())
     assert [file.name for file in (tmp_path / "deep").iterdir()] == ["agent.json"]
+
+
+def test_views_come_back_with_what_is_left_of_outdated_memories(tmp_path, views):
+    agent = ESWMAgent(load_model(views), seed=1)
+    play(agent, "ESWM-MiniGrid-v0", 4)
+    mine = agent.knowledge
+    source, end = (mine.number(np.full((5, 5), cell)) for cell in (0, 2))
+    mine.partial.add(source, 2, end)
+    agent.save(tmp_path / "agent", model=views)
+    theirs = ESWMAgent.load(tmp_path / "agent").knowledge
+    assert vars(theirs).keys() == vars(mine).keys()
+    for name in ("memory", "partial", "ruled_out"):
+        assert_equal_banks(getattr(mine, name), getattr(theirs, name))
+    assert list(theirs.partial) == [(source, 2, end)]
+    np.testing.assert_array_equal(list(theirs.album), list(mine.album))
+    assert len(list(theirs.album)) > 20 and (theirs.shown(end) == 2).all()
 
 
 def test_a_model_that_comes_with_the_package_is_known_by_its_weights(tmp_path, random_wall):
@@ -246,7 +266,7 @@ KEYS = ["model", "n_states", "options", "rng", "memory", "worn", "ruled_out", "p
 
 @pytest.mark.parametrize(
     "changes",
-    [{key: "none"} for key in KEYS if key != "views"]
+    [{key: "none"} for key in KEYS]
     + [{"options": {"colour": 3}}, {"options": {"cost": "gold"}}, {"memory": [[0, 9, 1]]}, {"memory": [[0, 1]]},
        {"rng": {"bit_generator": "MT19937"}}, {"places": [[7, "HEAVEN"]]}, {"table": {"states": []}},
        {"table": {"states": ["int64", [2], [1]]}}, {"latent": {"states": ["int64", [1], [10**30]]}},
@@ -284,7 +304,7 @@ def test_a_save_that_fails_leaves_the_old_agent(pair, monkeypatch, where):
 
 def _save_for_ever(agent, file):
     for end in range(10**9):
-        agent.memory = MemoryBank([(0, 0, end % 7), (1, 0, end % 7)])
+        agent.knowledge.memory = MemoryBank([(0, 0, end % 7), (1, 0, end % 7)])
         agent.save(file, model=file.with_name("model"))
 
 
@@ -313,9 +333,9 @@ def test_an_agent_that_was_saved_long_ago(name, drawn):
         warnings.simplefilter("ignore")  # the model may have been trained again
         agent = ESWMAgent.load(DATA / name)
     assert [list(transition) for transition in agent.memory] == content["memory"] != []
-    assert agent.options["confidence"] == 0.75
+    assert agent.config.confidence == 0.75
     assert agent.rng.integers(1000, size=3).tolist() == drawn
-    obs = {"state": agent._album.views([content["memory"][0][0]])[0]} if agent._album else {"state": 11}
+    obs = {"state": agent.knowledge.shown(content["memory"][0][0] if content["views"] else 11)}
     assert 0 <= agent.act(obs, {}) < agent.n_actions
 
 

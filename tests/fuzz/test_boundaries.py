@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import eswm_gym  # noqa: F401
 from eswm_gym.agents import ESWMAgent, MemoryBank, imagine_tables
-from eswm_gym.agents.views import ViewAlbum, imagine_views
+from eswm_gym.agents.states import ViewAlbum
+from eswm_gym.agents.views import imagine_views
 from eswm_gym.rooms.grid import GridConfig, cover_bank, generate_grids
 from eswm_gym.world_model import Transformer, TransformerConfig, ViewTransformer, ViewTransformerConfig, load_pretrained
 
@@ -107,7 +108,7 @@ rows = st.lists(junk | st.tuples(numbers, st.integers(-1, 7), numbers), max_size
 @given(rows=rows, capacity=st.none() | st.integers(1, 4))
 def test_a_bank_holds_one_end_for_each_move_or_says_what_is_no_transition(rows, capacity):
     try:
-        bank = MemoryBank(rows, capacity)
+        bank = MemoryBank(rows, capacity, n_actions=6)
     except ValueError:
         return
     wanted = {(s, a): e for s, a, e in rows if a >= 0}  # later ones overrule

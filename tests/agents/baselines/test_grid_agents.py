@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import eswm_gym  # noqa: F401
-from eswm_gym.agents.base import view_number
 from eswm_gym.agents.baselines import GridOracle, GridOracleExplorer, RandomAgent, ViewGraphAgent
 from eswm_gym.agents.baselines.grid_agents import pose_graph
+from eswm_gym.agents.states import view_number
 from eswm_gym.rooms.grid import GridConfig, GridRooms, generate_grids, pose_index, rows_of
 from eswm_gym.wrappers import MemoryBankObservation
 

@@ -1,0 +1,63 @@
+"""The options of an ESWMAgent."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from eswm_gym.agents.exploration import RULES
+from eswm_gym.agents.planning import COSTS
+from eswm_gym.checks import require_choices
+
+ALGORITHMS = ("dijkstra", "astar", "greedy")
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """How an ESWMAgent remembers, plans and explores.
+
+    Attributes:
+        trust_memory: whether a transition in the bank is a fact. False: every transition is imagined, as in the paper.
+        adapt: whether the agent deletes outdated memories. False: it only adds what happens.
+        exploration: "frontier", or "uncertainty", the paper's rule; see `eswm_gym.agents.exploration`.
+        algorithm: "dijkstra", "astar" or "greedy"; see `ESWMAgent.plan`.
+        cost: "steps" or "uncertainty", what a plan minimises; see `eswm_gym.agents.search`.
+        capacity: the greatest number of transitions in the bank; None: as many as the model was trained for.
+        confidence: an outcome of at most this probability is uncertain.
+        beta, gamma: weights of the entropy in the paper's rule (algorithm "Explore Function").
+
+    Raises:
+        ValueError: naming the option and its value, if it is not one of the choices or out of range.
+    """
+
+    trust_memory: bool = True
+    adapt: bool = True
+    exploration: str = "frontier"
+    algorithm: str = "dijkstra"
+    cost: str = "steps"
+    capacity: int | None = None
+    confidence: float = 0.8
+    beta: float = 0.2
+    gamma: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_choices(
+            exploration=(self.exploration, RULES), algorithm=(self.algorithm, ALGORITHMS), cost=(self.cost, COSTS)
+        )
+        if not 0 <= self.confidence <= 1:
+            raise ValueError(f"confidence must be a probability, from 0 to 1, got {self.confidence}")
+        for name, weight in (("beta", self.beta), ("gamma", self.gamma)):
+            if not math.isfinite(weight):
+                raise ValueError(f"{name} must be a finite number, got {weight}")
+
+    def capacity_of(self, most: int) -> int:
+        """The greatest number of transitions in the bank of a model that was trained for `most`.
+
+        Raises:
+            ValueError: if the capacity is not from 1 to `most`.
+        """
+        if self.capacity is None:
+            return most
+        if not 0 < self.capacity <= most:
+            raise ValueError(f"capacity must be 1 to the model's {most} memories, got {self.capacity}")
+        return self.capacity
