@@ -70,11 +70,6 @@ class ESWM(nn.Module, ABC):
         super().__init__()
         self.config = config
 
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return next(self.parameters()).device
-
     @abstractmethod
     def encode(self, memories: Tensor) -> EncodedBank:
         """Read the banks once, so that `predict` can answer any number of queries.
