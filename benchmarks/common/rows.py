@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,19 @@ class Test:
     def p(self) -> float:
         """The p-value after correction."""
         return self.p_value if self.p_corrected is None else self.p_corrected
+
+
+class Found(NamedTuple):
+    """What one experiment of a benchmark found.
+
+    Attributes:
+        rows, tests: all of it.
+        draw: draws its figures into a folder.
+    """
+
+    rows: list[Row]
+    draw: Callable[[Path], None] = lambda folder: None
+    tests: Sequence[Test] = ()
 
 
 def number(value: float) -> str:
