@@ -9,8 +9,8 @@ Every method starts at the same place in the same rooms and has 15 steps with 19
   oracle              knows the walls: networkx's travelling salesman, an approximation for a round trip
   bound               what nobody can exceed: the steps, or the locations that can be reached
 
-In MiniGrid, `coverage` along `steps` is how much has been seen in so many moves of what can be seen; the oracle goes each time
-where it sees most that is new for the moves that it takes.
+In MiniGrid, `coverage` along `steps` is the share of what can be seen that has been seen after so many moves. The
+oracle goes each time where it sees most that is new for the moves that it takes.
 
 With `eswm` also: how many of the reachable locations it has visited when its memory bank is as long as a minimal
 spanning one, and how well the model predicts from that bank, relative to a generated one, moves that are in neither

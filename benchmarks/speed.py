@@ -18,6 +18,7 @@ import networkx as nx
 import numpy as np
 import torch
 from common.cli import Parser, finish
+from common.plots import draw_bars
 from common.rows import Row
 from minigrid.minigrid_env import MiniGridEnv
 
@@ -304,7 +305,8 @@ def main(argv: list[str] | None = None) -> list[Row]:
     rows += table_rows(args.seed, args.device, budget)
     if not args.quick:
         rows += training_rows(args.seed, args.device, budget)
-    finish(args, "speed", rows)
+    ratios = {"ratio": [row for row in rows if row.metric == "ratio"]}
+    finish(args, "speed", rows, draw=lambda folder: draw_bars(ratios, folder, "speed"))
     print(BESIDE)
     return rows
 

@@ -49,6 +49,13 @@ def compare(run: Run, prefix: str) -> list[Row]:
     return rows + run.measure("path-integrator", PathIntegrator(config), settings)
 
 
+def shipped(run: Run) -> Found:
+    """The shipped model at both sizes, and in Open Arena, which it was not trained on; four times as many rooms."""
+    settings = {**PRESETS["random-wall"].settings, "open-arena-unseen": PRESETS["oa-t"].settings["open-arena-unseen"]}
+    model = find_model("random-wall", run.device)
+    return Found(replace(run, rooms=4 * run.rooms).measure("random-wall", model, settings))
+
+
 def random_wall(run: Run) -> Found:
     rows = run.measure("eswm-agent", find_model("random-wall", run.device), PRESETS["rw-t"].settings)
     rows += compare(run, "rw")
@@ -139,6 +146,7 @@ def draw_ablation(rows: Sequence[Row], folder: Path) -> None:
 
 
 EXPERIMENTS: dict[str, Callable[[Run], Found]] = {
+    "shipped": shipped,
     "random-wall": random_wall,
     "open-arena": open_arena,
     "losses": losses,

@@ -20,6 +20,7 @@ Cells = dict[str, tuple[float, float, float]]
 T_4L: Cells = {"seen": (0.905, 0.870, 1.0), "unseen": (0.875, 0.888, 0.903), "unsolvable": (0.827, 0.905, 0.818)}
 # Accuracies of source, action and end.
 PAPER: dict[tuple[str, str], Cells] = {
+    ("random-wall-37", "random-wall"): T_4L,
     ("random-wall-37", "eswm-t"): T_4L,
     ("random-wall-37", "eswm-t-longer"): T_4L,
     ("random-wall-37", "eswm-t-relational"): T_4L,
