@@ -14,7 +14,7 @@ from pathlib import Path
 from common.page import page
 from common.reports import load
 from common.tables import filled, rows_of
-from tables import TABLES
+from page_tables import TABLES
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks/results"

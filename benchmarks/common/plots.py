@@ -161,9 +161,10 @@ def draw_bars(
     import matplotlib.pyplot as plt
 
     looks = looks_of(label(row) for rows in panels.values() for row in rows)
-    height = max(height_of_bars(rows, group, label) for rows in panels.values())
+    height = 1 + max(height_of_bars(rows, group, label) for rows in panels.values())
+    width = 2.6 + 0.07 * max(map(len, looks))  # of a panel, with its labels
     figure, axes = plt.subplots(
-        1, len(panels), figsize=(1 + 3.6 * len(panels), 1 + height), squeeze=False, layout="constrained"
+        1, len(panels), figsize=(width * len(panels), height), squeeze=False, layout="constrained"
     )
     for axis, (title, rows) in zip(axes[0], panels.items(), strict=True):
         bars(axis, rows, looks, group, label)

@@ -1,7 +1,7 @@
 """Tables of Markdown pages, made from what benchmarks wrote.
 
 A page has a table between the lines `<!-- table: NAME -->` and `<!-- end -->`. What each table shows is in
-`benchmarks/tables.py`; the figures are in `benchmarks/results`.
+`benchmarks/page_tables.py`; the figures are in `benchmarks/results`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from common.rows import Row
 MANY = 1000  # observations from which on a figure stands without its interval
 MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
-# Which row a cell shows, in part: `file`, `setting`, `method`, `metric` (where {names} stand for other keys) and `at` (a
-# number, or "last"); and how: `show` ("value", the default, "paper" or "n") and `digits` (3).
+# Which row a cell shows, in part: `file`, `setting`, `method`, `metric` ({names} in them stand for other keys) and `at`
+# (a number, or "last"); and how: `show` ("value", the default, "paper" or "n") and `digits` (3).
 Key = Mapping[str, Any]
 Rows = Mapping[str, Sequence[Row]]  # by benchmark
 

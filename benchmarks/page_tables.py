@@ -24,7 +24,7 @@ def parts(metric: str, names: tuple[str, ...] = COMPONENTS, **key: object) -> li
     return [of(metric=metric.replace("{part}", name), **key) for name in names]
 
 
-SUCCESS = [of(metric="success_rate"), of(metric="path_optimality")]
+SUCCESS = ("success_rate", "path_optimality")
 
 NAVIGATE = Table(
     "method",
@@ -41,7 +41,7 @@ NAVIGATE = Table(
     )
     | {"the paper's ESWM": of(method="eswm-dijkstra", **PAPER), "the paper's EPN (derived)": of(method="epn", **PAPER)},
     {
-        f"{size}: success, optimality": [{**key, "setting": setting} for key in SUCCESS]
+        f"{size}: success, optimality": [of(setting=setting, metric=metric) for metric in SUCCESS]
         for size, setting in SIZES.items()
     },
     of(file="navigate"),
