@@ -8,7 +8,7 @@ don't know" where it cannot be known; `validity`, it is that or another move fro
   NAME-duplicates-source-duplicated  of these, queries that start where another location looks the same
   NAME-duplicates-source-unique      the other ones
 Methods:
-  eswm-t-context     the paper's transformer
+  eswm-t-context     a transformer that is given the walk
   eswm-t-no-context  the same model, without the walk: it cannot tell where a query starts
 """
 

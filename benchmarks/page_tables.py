@@ -153,7 +153,7 @@ CHANGED = {
     for name in names
 }
 COUNTED = {
-    f"episodes, {label}": of(method="eswm", setting=setting, show="n")
+    f"episodes, {label}": of(method="eswm-no-editing", setting=setting, show="n")
     for label, setting in (("new rooms", "random-wall-19"), ("A2C-LSTM's room", "trained-room"))
 }
 

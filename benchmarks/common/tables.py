@@ -53,15 +53,19 @@ class Table:
         empty += [name for i, name in enumerate(self.columns) if not any(texts[i] for texts in cells.values())]
         if empty:
             raise ValueError(f"no benchmark wrote a figure for {', '.join(map(repr, empty))}")
-        lines = [[self.head, *self.columns], ["---"] * (1 + len(self.columns))]
-        lines += [[line, *texts] for line, texts in cells.items()]
-        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        rule = "|---" * (1 + len(self.columns)) + "|\n"
+        heads, *lines = [_line([self.head, *self.columns]), *(_line([line, *texts]) for line, texts in cells.items())]
+        return heads + rule + "".join(lines)
 
     def _cell(self, line: str, column: str, rows: Rows) -> str:
         keys = self.columns[column]
         parts = [keys] if isinstance(keys, Mapping) else keys
         texts = [text({**self.every, **self.lines[line], **part}, rows) for part in parts]
         return self.between.join(text or "–" for text in texts) if any(texts) else ""
+
+
+def _line(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(texts)} |\n"
 
 
 def text(key: Key, rows: Rows) -> str:

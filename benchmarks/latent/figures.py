@@ -92,7 +92,7 @@ def draw_geodesics(subject: Subject, scatter: Mapping[str, tuple[np.ndarray, np.
 
 def draw_models(seen: Seen, best: Mapping[str, int], folder: Path) -> None:
     """The maps of the models in the same rooms, in two dimensions and, in a second figure, in three."""
-    shown = ("eswm-t", "eswm-lstm", "eswm-mamba", "eswm-lstm-untrained", "epn")  # as in the paper's figure
+    shown = ("eswm-t", "eswm-t-untrained", "epn")  # of the paper's figure, those that learned something, and a control
     for name, dimensions in (("latent-models", 2), ("latent-models-3d", 3)):
         draw_kinds(name, seen, [(method, best[method], dimensions) for method in shown], folder)
 

@@ -1,6 +1,9 @@
 """The maps of other models beside each other (paper: figure "ISOMAP projection of various ESWM-trained models' latent
 space"): ESWM as a transformer, an LSTM and Mamba, all trained for the same time, random networks of their shapes, and
-EPN, the navigator, that remembers walks of its own (`epn`) or what ESWM remembers (`epn-spanning`)."""
+EPN, the navigator, that remembers walks of its own (`epn`) or what ESWM remembers (`epn-spanning`).
+
+The LSTM and Mamba predict next to nothing after so short a training (`benchmarks/predict`), so that their maps say
+nothing about their architectures; the figures leave them out."""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
 """Prediction in rooms never seen: the masked component of transitions (paper: "Modeling Spatial Environments from
-Episodic Memories" and "ESWM Integrates Overlapping Memories").
+Episodic Memories" and "ESWM Integrates Overlapping Memories"). The paper's 3-D rooms, its several seeds of training, its
+sweeps over sizes and its training of the other models on non-minimal banks are not here.
 
 Measures by kind of query and masked component: `accuracy`, the answer is the generating transition's, the paper's
 measure; `validity`, the completed transition is true in the room; both count "I don't know" as right for an unsolvable
 query. In MiniGrid, where states are views of 25 cells, `accuracy` is of whole views and `cells` of their cells, over
 the queries that the bank determines (see `eswm_gym.rooms.grid.move_kinds`).
 
-  random-wall   every model with about a million parameters and the same minutes of training; eswm-t-longer and
+  shipped       the shipped `random-wall` at both sizes, and in Open Arena, which it was not trained on
+  random-wall   models with about a million parameters and the same minutes of training; eswm-t-longer and
                 eswm-t-relational have more; eswm-agent is the shipped one, relational, trained for an hour on more than
                 the paper's rooms; lookup knows the memories alone, path-integrator the lattice, within connected
                 memories; tem-t and ...-trajectory read trajectories, tem-t and emwm complete end states alone;
