@@ -65,13 +65,14 @@ class Episode:
         self.path = [place_of(self.info)]
         self.shortest = -1 if world.goal is None else world.shortest_path_length
         self.straight = self.shortest
-        room = room_of(world)
-        if world.goal is not None and hasattr(room, "lattice"):
-            self.straight = int(room.lattice.distances[world.goal, self.path[0]])
+        layout = layout_of(world)
+        if world.goal is not None and hasattr(layout, "lattice"):
+            self.straight = int(layout.lattice.distances[world.goal, self.path[0]])
         self.done = self.success = False
         if memory_bank is not None:
             self.info["memory_bank"] = memory_bank
-        agent.reset(self.obs, {**self.info, "room": room, "goal_pose": world.goal})  # the last two are for oracles
+        for_oracles = {"room": layout, "layout": layout, "goal_pose": world.goal}
+        agent.reset(self.obs, {**self.info, **for_oracles})
 
     @property
     def steps(self) -> int:
@@ -96,7 +97,7 @@ def place_of(info: dict[str, Any]) -> Any:
     return info["location"] if "location" in info else tuple(info["pose"].tolist())
 
 
-def room_of(world: Any) -> Any:
+def layout_of(world: Any) -> Any:
     """The room that an environment shows: a `Room`, or in MiniGrid the classes of its cells."""
     return world.room if hasattr(world, "room") else world.grid_classes
 

@@ -49,18 +49,19 @@ from eswm_gym.rooms.grid import pose_index, poses
 
 ENV_ID = "ESWM-RandomWall19-v0"
 FULL = 5
+STRAIGHTNESS = 0.8  # how often a new wall goes straight on
 MINIGRID, SIZE, AFTER = "ESWM-MiniGrid-v0", 9, 2
 PAPER = {"eswm": 0.93, "epn": 0.72, "a2c-lstm": 0.56}
 
 
-def new_wall(room: Room, length: int, rng: np.random.Generator, keep: set[int], straightness: float = 0.8) -> list[int]:
+def new_wall(room: Room, length: int, rng: np.random.Generator, keep: set[int]) -> list[int]:
     """Contiguous free locations for a wall to come, mostly in a line; shorter if the room leaves no space for it."""
     free = [i for i in range(room.n_locations) if not room.walls[i] and i not in keep]
     best: list[int] = []
     for _ in range(50):
         wall, heading = [int(rng.choice(free))], int(rng.integers(N_ACTIONS))
         while len(wall) < length:
-            turn = 0 if rng.random() < straightness else int(rng.choice([-1, 1]))
+            turn = 0 if rng.random() < STRAIGHTNESS else int(rng.choice([-1, 1]))
             heading = (heading + turn) % N_ACTIONS
             following = int(room.lattice.neighbors[wall[-1], heading])
             if following not in free or following in wall:

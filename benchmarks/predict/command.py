@@ -1,6 +1,6 @@
 """Prediction in rooms never seen: the masked component of transitions (paper: "Modeling Spatial Environments from
-Episodic Memories" and "ESWM Integrates Overlapping Memories"). The paper's 3-D rooms, its several seeds of training, its
-sweeps over sizes and its training of the other models on non-minimal banks are not here.
+Episodic Memories" and "ESWM Integrates Overlapping Memories"). Not here are the paper's 3-D rooms, its several seeds of
+training, its sweeps over sizes, and its training of the other models on non-minimal banks.
 
 Measures by kind of query and masked component: `accuracy`, the answer is the generating transition's, the paper's
 measure; `validity`, the completed transition is true in the room; both count "I don't know" as right for an unsolvable
