@@ -1,4 +1,4 @@
-"""What benchmarks wrote, as one HTML page or as the tables of README and docs.
+"""What benchmarks wrote, as one HTML page or as the tables of README, docs and model cards.
 
     python benchmarks/report.py navigate.json explore.json --out report.html  (needs the extra `plot`)
     python benchmarks/report.py --tables
@@ -23,7 +23,8 @@ RESULTS = ROOT / "benchmarks/results"
 def pages() -> dict[Path, str]:
     """Every page with tables, as it should be."""
     rows = rows_of(RESULTS)
-    found = [ROOT / "README.md", ROOT / "benchmarks/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    folders = (ROOT / "docs", ROOT / "eswm_gym/world_model/weights")
+    found = [ROOT / "README.md", *(path for folder in folders for path in sorted(folder.rglob("*.md")))]
     texts = {path: path.read_text(encoding="utf-8") for path in found}
     return {path: filled(text, TABLES, rows) for path, text in texts.items() if "<!-- table: " in text}
 

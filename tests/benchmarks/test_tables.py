@@ -70,4 +70,4 @@ def test_no_table_is_stale():
     stale = [path.name for path, text in pages.items() if path.read_text(encoding="utf-8") != text]
     assert not stale, f"run `python benchmarks/report.py --tables`: {', '.join(stale)}"
     for name in TABLES:
-        assert sum(text.count(f"<!-- table: {name} -->") for text in pages.values()) == 1, name
+        assert any(f"<!-- table: {name} -->" in text for text in pages.values()), name
