@@ -21,16 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import networkx as nx
 import numpy as np
-from episodes import Episode, Setup, optimality, run
-from models import find_hex_model
-from report import Row, agent_parser, draw_curve, mean, print_table, rate, save_figure, write_json
-from significance import Test, compare, print_tests
+from common.cli import agent_parser, finish, room_seeds
+from common.intervals import mean, rate
+from common.models import find_hex_model
+from common.rows import Row, Test
+from common.tests import compare
 from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent
@@ -43,23 +43,25 @@ from eswm_gym.agents.baselines import (
     ViewGraphAgent,
 )
 from eswm_gym.agents.baselines.grid_agents import pose_graph
+from eswm_gym.agents.episodes import Episode, Setup, optimality, run
 from eswm_gym.rooms import N_ACTIONS, Room
 from eswm_gym.rooms.grid import SIZE, pose_index, poses
 
 ENV_ID = "ESWM-RandomWall19-v0"
 FULL = 5
+STRAIGHTNESS = 0.8  # how often a new wall goes straight on
 MINIGRID, AFTER = "ESWM-MiniGrid-v0", 2
 PAPER = {"eswm": 0.93, "epn": 0.72, "a2c-lstm": 0.56}
 
 
-def new_wall(room: Room, length: int, rng: np.random.Generator, keep: set[int], straightness: float = 0.8) -> list[int]:
+def new_wall(room: Room, length: int, rng: np.random.Generator, keep: set[int]) -> list[int]:
     """Contiguous free locations for a wall to come, mostly in a line; shorter if the room leaves no space for it."""
     free = [i for i in range(room.n_locations) if not room.walls[i] and i not in keep]
     best: list[int] = []
     for _ in range(50):
         wall, heading = [int(rng.choice(free))], int(rng.integers(N_ACTIONS))
         while len(wall) < length:
-            turn = 0 if rng.random() < straightness else int(rng.choice([-1, 1]))
+            turn = 0 if rng.random() < STRAIGHTNESS else int(rng.choice([-1, 1]))
             heading = (heading + turn) % N_ACTIONS
             following = int(room.lattice.neighbors[wall[-1], heading])
             if following not in free or following in wall:
@@ -93,20 +95,21 @@ def rows_of(
     setting: str, method: str, n_walls: int, episodes: list[Episode], longer: list[Episode], seed: int
 ) -> list[Row]:
     """Success and path optimality where the goal was not cut off, and success where the way has become longer."""
-    figure, rows = PAPER.get(method) if n_walls == FULL else None, []
+    found = {}
     if episodes:
-        success = [episode.success for episode in episodes]
-        rows.append(rate(setting, method, f"success_rate/new-walls-{n_walls}", success, figure))
+        found["success_rate"] = rate([episode.success for episode in episodes])
     if longer:
-        success = [episode.success for episode in longer]
-        rows.append(rate(setting, method, f"detour_success_rate/new-walls-{n_walls}", success))
-    arrived = optimality(episodes)
-    if arrived:
-        rows.append(mean(setting, method, f"path_optimality/new-walls-{n_walls}", arrived, seed))
-    return rows
+        found["detour_success_rate"] = rate([episode.success for episode in longer])
+    if arrived := optimality(episodes):
+        found["path_optimality"] = mean(arrived, seed)
+    paper = {"success_rate": PAPER.get(method)} if n_walls == FULL else {}
+    return [
+        Row(setting, method, metric, *estimate, paper=paper.get(metric), along="new_walls", at=n_walls)
+        for metric, estimate in found.items()
+    ]
 
 
-def changed(
+def rows_of_changes(
     setting: str, methods: dict[str, Agent], seeds: Sequence[int], seed: int, room: Room | None = None
 ) -> tuple[list[Row], list[Test]]:
     """Rows for 0 to 5 new walls."""
@@ -125,11 +128,11 @@ def changed(
             rows += rows_of(setting, method, n_walls, counted, longer, seed)
             for metric, some in zip(success, (counted, longer), strict=True):  # the full wall is the last
                 success[metric][method] = [float(episode.success) for episode in some]
-    tests = [compare(setting, f"{metric}/new-walls-{FULL}", found, "eswm") for metric, found in success.items()]
+    tests = [compare(setting, f"{metric}, new_walls {FULL}", found, "eswm") for metric, found in success.items()]
     return rows, [test for some in tests for test in some]
 
 
-def removed(methods: dict[str, Agent], seeds: Sequence[int], seed: int) -> list[Row]:
+def rows_of_removals(methods: dict[str, Agent], seeds: Sequence[int], seed: int) -> list[Row]:
     """Rows for memories of a wall that is gone, on ways that it made longer or cut off."""
     env = gym.make(ENV_ID).unwrapped
     setups, memories = [], []
@@ -147,9 +150,16 @@ def removed(methods: dict[str, Agent], seeds: Sequence[int], seed: int) -> list[
     rows = []
     for method, agent in methods.items():
         episodes = run(setups, agent, memories)
-        rows.append(rate("wall-removed", method, "success_rate", [e.success for e in episodes]))
-        rows.append(mean("wall-removed", method, "path_optimality", optimality(episodes), seed))
+        rows += success_rows("wall-removed", method, episodes, seed)
     return rows
+
+
+def success_rows(setting: str, method: str, episodes: list[Episode], seed: int) -> list[Row]:
+    """Success and path optimality."""
+    return [
+        Row(setting, method, "success_rate", *rate([episode.success for episode in episodes])),
+        Row(setting, method, "path_optimality", *mean(optimality(episodes), seed)),
+    ]
 
 
 class WalledEpisode(Episode):
@@ -189,7 +199,7 @@ class WalledEpisode(Episode):
         return found
 
 
-def walled_on_the_way(seeds: Sequence[int], seed: int, device: str) -> list[Row]:
+def rows_of_walls_on_the_way(seeds: Sequence[int], seed: int, device: str) -> list[Row]:
     """Rows for a wall put in the way while the agent walks; episodes without one are left out."""
     eswm = ESWMAgent.from_pretrained("minigrid", device)
     methods: dict[str, Agent] = {
@@ -202,22 +212,8 @@ def walled_on_the_way(seeds: Sequence[int], seed: int, device: str) -> list[Row]
     for method in tqdm(methods, desc="minigrid", disable=None):
         episodes = run([Setup(MINIGRID, s) for s in seeds], methods[method], kind=WalledEpisode)
         walled = [episode for episode in episodes if episode.walled]  # type: ignore[attr-defined]
-        rows.append(rate("minigrid", method, "success_rate", [e.success for e in walled]))
-        rows.append(mean("minigrid", method, "path_optimality", optimality(walled), seed))
+        rows += success_rows("minigrid", method, walled, seed)
     return rows
-
-
-def plot(rows: Sequence[Row], folder: Path) -> None:
-    """Draw success by number of new walls."""
-    import matplotlib.pyplot as plt
-
-    for setting in dict.fromkeys(row.setting for row in rows if "/" in row.metric):
-        figure, axis = plt.subplots(figsize=(5, 3.5))
-        for method in dict.fromkeys(row.method for row in rows if row.setting == setting):
-            draw_curve(axis, rows, setting, method, "success_rate")
-        axis.set(xlabel="new walls", ylabel="success rate", ylim=(-0.03, 1.03), title=setting)
-        axis.legend(fontsize=8)
-        save_figure(figure, folder, f"adapt-{setting}")
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
@@ -233,21 +229,15 @@ def main(argv: list[str] | None = None) -> list[Row]:
         "eswm-no-editing": ESWMAgent(eswm.model, adapt=False),
         "eswm": eswm,
     }
-    seeds = range(args.seed * 10**6, args.seed * 10**6 + n)
-    rows, tests = changed("random-wall-19", methods, seeds, args.seed)
-    more_rows, more_tests = changed("trained-room", {**methods, "a2c-lstm": a2c}, seeds, args.seed, a2c.room)
-    rows += more_rows + removed(
+    seeds = room_seeds(args.seed, n)
+    rows, tests = rows_of_changes("random-wall-19", methods, seeds, args.seed)
+    more_rows, more_tests = rows_of_changes("trained-room", {**methods, "a2c-lstm": a2c}, seeds, args.seed, a2c.room)
+    rows += more_rows + rows_of_removals(
         {name: methods[name] for name in ("memory-graph", "eswm-no-editing", "eswm")}, seeds, args.seed
     )
-    rows += walled_on_the_way(seeds[: max(10, n // 3)], args.seed, args.device)
+    rows += rows_of_walls_on_the_way(seeds[: max(10, n // 3)], args.seed, args.device)
     tests += more_tests
-    print_table(rows)
-    print_tests(tests)
-    if args.json:
-        write_json(args.json, "adapt", args.seed, rows, tests)
-    if args.plot:
-        plot(rows, args.plot)
-    return rows
+    return finish(args, "adapt", rows, tests)
 
 
 if __name__ == "__main__":

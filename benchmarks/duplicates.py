@@ -8,20 +8,25 @@ don't know" where it cannot be known; `validity`, it is that or another move fro
   NAME-duplicates-source-duplicated  of these, queries that start where another location looks the same
   NAME-duplicates-source-unique      the other ones
 Methods:
-  eswm-t-context     the paper's transformer
+  eswm-t-context     a transformer that is given the walk
   eswm-t-no-context  the same model, without the walk: it cannot tell where a query starts
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from models import find_info, find_model
-from report import Row, over_rooms, parser, print_table, save_figure, write_json
+from common.cli import Parser, finish
+from common.intervals import over_rooms
+from common.models import find_info, find_model
+from common.plots import draw_bars
+from common.rows import Row
 from torch import Tensor
 from tqdm import tqdm
 
@@ -87,7 +92,7 @@ def rows_of(setting: str, answers: Answers, asked: np.ndarray, seed: int) -> lis
         for _, _, name, cell in cells_of(answers.kind, answers.masked):
             counted = cell & asked
             if counted.any():
-                rows.append(over_rooms(setting, method, f"{measure}/{name}", right, counted, seed))
+                rows.append(Row(setting, method, f"{measure}/{name}", *over_rooms(right, counted, seed)))
     return rows
 
 
@@ -108,48 +113,31 @@ def duplicate_rows(n_rooms: int, seed: int, device: str = "cpu", models: Sequenc
 
 
 def plot_duplicates(rows: Sequence[Row], folder: Path) -> None:
-    """Draw bars of accuracy, an axis for each family of rooms, and write them as FOLDER/duplicates.png and .svg."""
-    import matplotlib.pyplot as plt
-
-    found = {(row.setting, row.method, row.metric): row for row in rows}
-    families = list(dict.fromkeys(row.setting for row in rows if "-duplicates" not in row.setting))
-    figure, axes = plt.subplots(1, len(families), figsize=(3 + 4 * len(families), 4), squeeze=False, sharey=True)
-    for axis, family in zip(axes[0], families, strict=True):
-        metrics = [m for s, method, m in found if (s, method) == (family, METHODS[0]) and m.startswith("accuracy/")]
-        bars = {
-            "unique states": (family, METHODS[0]),
-            "duplicates, from a unique state": (f"{family}-duplicates-source-unique", METHODS[0]),
-            "duplicates, from a duplicated state": (f"{family}-duplicates-source-duplicated", METHODS[0]),
-            "duplicates, from a duplicated state, no context": (f"{family}-duplicates-source-duplicated", METHODS[1]),
-        }
-        for i, (label, (setting, method)) in enumerate(bars.items()):
-            shown = [(j, found[setting, method, m]) for j, m in enumerate(metrics) if (setting, method, m) in found]
-            heights = np.array([row.value for _, row in shown])
-            ends = np.array([row.ci95 for _, row in shown])
-            place = np.array([j for j, _ in shown]) + 0.2 * i
-            axis.bar(place, heights, 0.2, yerr=np.abs(ends.T - heights), label=label, error_kw={"lw": 0.8})
-        axis.set_xticks(
-            np.arange(len(metrics)) + 0.3, [m.removeprefix("accuracy/") for m in metrics], rotation=30, ha="right"
-        )
-        axis.set(title=family, ylim=(0, 1))
-    axes[0, 0].set_ylabel("accuracy")
-    axes[0, -1].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    save_figure(figure, folder, "duplicates")
+    """Draw FOLDER/duplicates.png and .svg: accuracy, a panel for each family of rooms."""
+    context, no_context = METHODS
+    labels = {
+        ("", context): "unique states",
+        ("-duplicates-source-unique", context): "duplicates, from a unique state",
+        ("-duplicates-source-duplicated", context): "duplicates, from a duplicated state",
+        ("-duplicates-source-duplicated", no_context): "duplicates, from a duplicated state, no context",
+    }
+    families = [setting for setting in dict.fromkeys(row.setting for row in rows) if "-duplicates" not in setting]
+    panels: dict[str, list[Row]] = {}
+    for family in families:
+        some = [(row, labels.get((row.setting.removeprefix(family), row.method))) for row in rows]
+        panels[family] = [
+            replace(row, method=label) for row, label in some if label and row.metric.startswith("accuracy/")
+        ]
+    draw_bars(panels, folder, "duplicates", group=lambda row: row.metric.removeprefix("accuracy/"))
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = parser(__doc__)
+    options = Parser(__doc__)
     options.add_argument("--model", nargs="+", default=MODELS, metavar="NAME", help="models, or paths of their files")
     options.add_argument("--rooms", type=int, default=2000, help=f"rooms of each setting, {QUERIES} queries each")
-    options.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
     args = options.parse_args(argv)
     rows = duplicate_rows(100 if args.quick else args.rooms, args.seed, args.device, args.model)
-    print_table(rows)
-    if args.json:
-        write_json(args.json, "duplicates", args.seed, rows)
-    if args.plot:
-        plot_duplicates(rows, args.plot)
-    return rows
+    return finish(args, "duplicates", rows, draw=partial(plot_duplicates, rows))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ Every method starts at the same place in the same rooms and has 15 steps with 19
   oracle              knows the walls: networkx's travelling salesman, an approximation for a round trip
   bound               what nobody can exceed: the steps, or the locations that can be reached
 
-In MiniGrid, `coverage/steps-N` is how much has been seen, in N moves, of what can be seen; the oracle goes each time
-where it sees most that is new for the moves that it takes.
+In MiniGrid, `coverage` along `steps` is the share of what can be seen that has been seen after so many moves. The
+oracle goes each time where it sees most that is new for the moves that it takes.
 
 With `eswm` also: how many of the reachable locations it has visited when its memory bank is as long as a minimal
 spanning one, and how well the model predicts from that bank, relative to a generated one, moves that are in neither
@@ -24,14 +24,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from episodes import Episode, Setup, run
-from models import find_hex_model
-from report import Row, agent_parser, mean, print_table, ratio, save_figure, write_json
-from significance import compare, print_tests
+from common.cli import agent_parser, finish, room_seeds
+from common.intervals import mean, ratio
+from common.models import find_hex_model
+from common.plots import draw_settings, save_figure
+from common.rows import Row
+from common.tests import compare
 from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent, MemoryBank
 from eswm_gym.agents.baselines import EPNAgent, GridOracleExplorer, LatticeFrontierAgent, OracleExplorer, RandomAgent
+from eswm_gym.agents.episodes import Episode, Setup, run
 from eswm_gym.rooms import N_ACTIONS, Room
 from eswm_gym.rooms.grid import GridRooms, pose_index
 from eswm_gym.world_model import ACTION, END, ESWM, MASKED, SOURCE
@@ -102,10 +105,11 @@ def mapping_rows(setting: str, episodes: list[Episode], seed: int) -> list[Row]:
             for name in COMPONENTS:
                 for of, found in zip(of_both, right[name], strict=True):
                     found.append(of[name].mean())
-    rows = [mean(setting, "eswm", "coverage", share, seed, PAPER["coverage"])]
+    rows = [Row(setting, "eswm", "coverage", *mean(share, seed), paper=PAPER["coverage"])]
     for name, (explored_right, generated_right) in right.items():
         metric = f"relative_accuracy/{name}"
-        rows.append(ratio(setting, "eswm", metric, explored_right, generated_right, seed, PAPER_RELATIVE[name]))
+        found = ratio(explored_right, generated_right, seed)
+        rows.append(Row(setting, "eswm", metric, *found, paper=PAPER_RELATIVE[name]))
     return rows
 
 
@@ -121,12 +125,12 @@ def minigrid_rows(seeds: range, seed: int, device: str) -> list[Row]:
     for method in tqdm(methods, desc="minigrid", disable=None):
         coverage[method] = np.array([seen_by_step(episode) for episode in run(setups, methods[method])])
         rows += [
-            mean("minigrid", method, f"coverage/steps-{n}", coverage[method][:, n].tolist(), seed)
+            Row("minigrid", method, "coverage", *mean(coverage[method][:, n], seed), along="steps", at=n)
             for n in MINIGRID_STEPS
         ]
     for n in MINIGRID_STEPS:
-        ours, best = (coverage[method][:, n].tolist() for method in ("eswm", "oracle"))
-        rows.append(ratio("minigrid", "eswm", f"oracle_ratio/steps-{n}", ours, best, seed))
+        found = ratio(coverage["eswm"][:, n], coverage["oracle"][:, n], seed)
+        rows.append(Row("minigrid", "eswm", "oracle_ratio", *found, along="steps", at=n))
     return rows
 
 
@@ -139,7 +143,7 @@ def seen_by_step(episode: Episode) -> list[float]:
     return [*share.tolist(), *[float(share[-1])] * (max(MINIGRID_STEPS) + 1 - len(share))]
 
 
-def plot(episodes: dict[str, dict[str, list[Episode]]], folder: Path, n: int = 4) -> None:
+def draw_paths(episodes: dict[str, dict[str, list[Episode]]], folder: Path, n: int = 4) -> None:
     """Draw the first paths of each method."""
     import matplotlib.pyplot as plt
 
@@ -169,7 +173,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     n = 10 if args.quick else args.episodes
     eswm = ESWMAgent(find_hex_model(args.model, args.device))
     epn = EPNAgent.from_pretrained(device=args.device)
-    seeds = range(args.seed * 10**6, args.seed * 10**6 + n)
+    seeds = room_seeds(args.seed, n)
     rows: list[Row] = []
     tests, drawn = [], {}
     for setting, (env_id, radius, steps) in SETTINGS.items():
@@ -192,23 +196,23 @@ def main(argv: list[str] | None = None) -> list[Row]:
         count = {method: [visited(episode, steps) for episode in some] for method, some in found.items()}
         bound = [min(reachable(e.env.unwrapped.room, e.path[0]), steps + 1) for e in found["random"]]
         for method, values in {**count, "bound": bound}.items():
-            rows.append(mean(setting, method, "unique_locations", values, args.seed))
+            rows.append(Row(setting, method, "unique_locations", *mean(values, args.seed)))
         for method in ("eswm-uncertainty", "eswm"):
             ours = method == "eswm-uncertainty"  # the paper's figures are of the paper's rule
             for metric, other in (("oracle_ratio", "oracle"), ("epn_ratio", "epn")):
                 figure = PAPER[metric] if ours and setting == "random-wall-19" else None
-                rows.append(ratio(setting, method, metric, count[method], count[other], args.seed, figure))
+                found_ratio = ratio(count[method], count[other], args.seed)
+                rows.append(Row(setting, method, metric, *found_ratio, paper=figure))
         rows += mapping_rows(setting, found["eswm"], args.seed)
         tests += compare(setting, "unique_locations", count, "eswm")
         drawn[setting] = found
     rows += minigrid_rows(seeds[: max(10, n // 5)], args.seed, args.device)
-    print_table(rows)
-    print_tests(tests)
-    if args.json:
-        write_json(args.json, "explore", args.seed, rows, tests)
-    if args.plot:
-        plot(drawn, args.plot)
-    return rows
+
+    def draw(folder: Path) -> None:
+        draw_paths(drawn, folder)
+        draw_settings(rows, folder, "explore")
+
+    return finish(args, "explore", rows, tests, draw)
 
 
 if __name__ == "__main__":

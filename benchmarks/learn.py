@@ -17,12 +17,13 @@ circles. Values are means over runs, which differ in the seed of training, and t
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
-from models import find_hex_model
-from report import Row, agent_parser, draw_curve, mean, print_table, save_figure, write_json
+from common.cli import agent_parser, finish
+from common.intervals import mean
+from common.models import find_hex_model
+from common.rows import Row
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from stable_baselines3.common.env_util import make_vec_env
@@ -107,21 +108,6 @@ def reference(setting: str, agent: ESWMAgent, episodes: int) -> list[float]:
     return [score(setting, [one]) for one in returns]  # type: ignore[union-attr]
 
 
-def plot(rows: list[Row], folder: Path) -> None:
-    """Draw the curves, and the ESWM agent as a line."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(SETTINGS), figsize=(10, 3.8))
-    for axis, (setting, (_, metric)) in zip(axes, SETTINGS.items(), strict=True):
-        for method in dict.fromkeys(row.method for row in rows if row.method != "eswm"):
-            draw_curve(axis, rows, setting, method, metric)
-        untrained = next(row.value for row in rows if (row.setting, row.method) == (setting, "eswm"))
-        axis.axhline(untrained, color="0.4", linestyle="--", label="eswm, no training")
-        axis.set(title=setting, xlabel="steps of training", ylabel=metric.replace("_", " "))
-        axis.legend(fontsize=8)
-    save_figure(figure, folder, "learn")
-
-
 def main(argv: list[str] | None = None) -> list[Row]:
     options = agent_parser(__doc__, 100, "rooms of each evaluation")
     options.add_argument("--steps", type=int, default=4096, help="of training (default 4096)")
@@ -137,14 +123,10 @@ def main(argv: list[str] | None = None) -> list[Row]:
             progress = tqdm(seeds, desc=f"{setting}, {method}", disable=None)
             curves = [learn(setting, around, run, steps, every, episodes) for run in progress]
             for n in curves[0]:
-                rows.append(mean(setting, method, f"{metric}/steps-{n}", [curve[n] for curve in curves], args.seed))
-        rows.append(mean(setting, "eswm", metric, reference(setting, agent, episodes), args.seed))
-    print_table(rows)
-    if args.json:
-        write_json(args.json, "learn", args.seed, rows)
-    if args.plot:
-        plot(rows, args.plot)
-    return rows
+                found = mean([curve[n] for curve in curves], args.seed)
+                rows.append(Row(setting, method, metric, *found, along="steps", at=n))
+        rows.append(Row(setting, "eswm", metric, *mean(reference(setting, agent, episodes), args.seed)))
+    return finish(args, "learn", rows)
 
 
 if __name__ == "__main__":

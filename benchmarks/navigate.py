@@ -22,14 +22,12 @@ makes longer. `latent_r2` is of latent distances against shortest paths.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 import numpy as np
-from episodes import Episode, Setup, optimality, run
-from models import find_hex_model
-from report import Row, agent_parser, draw_curve, mean, print_table, rate, ratio, save_figure, write_json
-from significance import Test, compare, print_tests, welch
+from common.cli import agent_parser, finish, print_table, room_seeds
+from common.intervals import Estimate, mean, rate, ratio
+from common.models import find_hex_model
+from common.rows import Row, Test
+from common.tests import compare, t_test
 from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent, latent_maps, search
@@ -41,6 +39,7 @@ from eswm_gym.agents.baselines import (
     RandomAgent,
     ViewGraphAgent,
 )
+from eswm_gym.agents.episodes import Episode, Setup, optimality, run
 from eswm_gym.agents.states import state_of
 
 # Setting, environment.
@@ -91,21 +90,21 @@ class OpenLoop(ESWMAgent):
 
 def rows_of(setting: str, method: str, episodes: list[Episode], seed: int) -> list[Row]:
     """Success and path optimality (shortest over actual length, of the successful), in all and by path length."""
-    lengths = sorted({episode.shortest for episode in episodes})
     rows = []
-    for name, some in [("", episodes)] + [
-        (f"/length-{length}", [e for e in episodes if e.shortest == length]) for length in lengths
-    ]:
-        figure = PAPER.get((setting, method, f"success_rate{name}"))
-        rows.append(rate(setting, method, f"success_rate{name}", [e.success for e in some], figure))
-        arrived = optimality(some)
-        if arrived:
-            figure = PAPER.get((setting, method, f"path_optimality{name}"))
-            rows.append(mean(setting, method, f"path_optimality{name}", arrived, seed, figure))
-    detours = [e.success for e in episodes if e.shortest > e.straight]
-    if detours:
-        figure = PAPER.get((setting, method, "detour_success_rate"))
-        rows.append(rate(setting, method, "detour_success_rate", detours, figure))
+
+    def add(metric: str, found: Estimate, length: int | None) -> None:
+        if length is None:
+            rows.append(Row(setting, method, metric, *found, paper=PAPER.get((setting, method, metric))))
+        else:
+            rows.append(Row(setting, method, metric, *found, along="length", at=length))
+
+    for length in [None, *sorted({episode.shortest for episode in episodes})]:
+        some = [episode for episode in episodes if length is None or episode.shortest == length]
+        add("success_rate", rate([episode.success for episode in some]), length)
+        if arrived := optimality(some):
+            add("path_optimality", mean(arrived, seed), length)
+    if detours := [episode.success for episode in episodes if episode.shortest > episode.straight]:
+        add("detour_success_rate", rate(detours), None)
     return rows
 
 
@@ -137,13 +136,13 @@ def guided_rows(setting: str, episodes: list[Episode], seed: int) -> list[Row]:
         if np.isfinite(distance):
             latent.append(distance)
             true.append(episode.shortest)
-    rows = [mean(setting, method, "states_expanded", counts, seed) for method, counts in expanded.items()]
+    rows = [Row(setting, method, "states_expanded", *mean(counts, seed)) for method, counts in expanded.items()]
     for method in ("eswm-astar", "eswm-astar-euclidean"):
-        kept = ratio(setting, method, "expansions_saved", expanded[method], expanded["eswm-dijkstra"], seed)
-        low, high = kept.ci95  # type: ignore[misc]
+        spent = ratio(expanded[method], expanded["eswm-dijkstra"], seed)
+        saved = 1 - spent.value, spent.ci95 and (1 - spent.ci95[1], 1 - spent.ci95[0]), spent.n
         figure = PAPER.get((setting, method, "expansions_saved"))
-        rows.append(replace(kept, value=1 - kept.value, ci95=(1 - high, 1 - low), paper=figure))
-    rows.append(mean(setting, "eswm-astar-euclidean", "planned_optimality", euclidean_optimality, seed))
+        rows.append(Row(setting, method, "expansions_saved", *saved, paper=figure))
+    rows.append(Row(setting, "eswm-astar-euclidean", "planned_optimality", *mean(euclidean_optimality, seed)))
     r2 = float(np.corrcoef(latent, true)[0, 1] ** 2)
     rows.append(Row(setting, "eswm", "latent_r2", r2, n=len(true), paper=PAPER.get((setting, "eswm", "latent_r2"))))
     return rows
@@ -162,21 +161,6 @@ def minigrid_rows(seeds: range, seed: int, device: str) -> tuple[list[Row], list
     rows = [row for method, episodes in found.items() for row in rows_of("minigrid", method, episodes, seed)]
     success = {method: [float(e.success) for e in episodes] for method, episodes in found.items()}
     return rows, compare("minigrid", "success_rate", success, "eswm")
-
-
-def plot(rows: list[Row], folder: Path) -> None:
-    """Draw success and optimality by path length."""
-    import matplotlib.pyplot as plt
-
-    for setting in dict.fromkeys(row.setting for row in rows):
-        figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), sharex=True)
-        for axis, metric in zip(axes, ("success_rate", "path_optimality"), strict=True):
-            for method in dict.fromkeys(row.method for row in rows if row.setting == setting):
-                draw_curve(axis, rows, setting, method, metric)
-            axis.set(xlabel="shortest path length", ylabel=metric.replace("_", " "), ylim=(-0.03, 1.03))
-        axes[1].legend(fontsize=8)
-        figure.suptitle(setting)
-        save_figure(figure, folder, f"navigate-{setting}")
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
@@ -200,7 +184,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     if eswm.model.latent_radius is None:
         print("without eswm-astar and eswm-greedy: the model has no latent radius, see eswm_gym.agents.latent_radius")
         del methods["eswm-astar"], methods["eswm-greedy"]
-    seeds = range(args.seed * 10**6, args.seed * 10**6 + per_setting)
+    seeds = room_seeds(args.seed, per_setting)
     rows: list[Row] = []
     tests: list[Test] = []
     with tqdm(total=len(SETTINGS) * len(methods), disable=None, unit="method") as bar:
@@ -222,16 +206,11 @@ def main(argv: list[str] | None = None) -> list[Row]:
             for method in ("eswm-dijkstra", "eswm"):
                 ours, theirs = optimality(found[method]), optimality(found["epn"])
                 if min(len(ours), len(theirs)) > 1:
-                    tests.append(welch(setting, "path_optimality", method, ours, "epn", theirs, "greater"))
+                    tests.append(t_test(setting, "path_optimality", method, ours, "epn", theirs, alternative="greater"))
     grid_rows, grid_tests = minigrid_rows(seeds, args.seed, args.device)
     rows, tests = rows + grid_rows, tests + grid_tests
-    print_table(row for row in rows if args.by_length or "/" not in row.metric)
-    print_tests(tests)
-    if args.json:
-        write_json(args.json, "navigate", args.seed, rows, tests)
-    if args.plot:
-        plot(rows, args.plot)
-    return rows
+    shown = [row for row in rows if args.by_length or row.along is None]
+    return finish(args, "navigate", rows, tests, show=lambda _: print_table(shown))
 
 
 if __name__ == "__main__":

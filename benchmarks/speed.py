@@ -17,8 +17,10 @@ import minigrid  # noqa: F401  registers its environments
 import networkx as nx
 import numpy as np
 import torch
+from common.cli import Parser, finish
+from common.plots import draw_bars
+from common.rows import Row
 from minigrid.minigrid_env import MiniGridEnv
-from report import Row, parser, print_table, write_json
 
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.rooms import RoomConfig, draw_queries, generate_rooms, hex_lattice, spanning_banks
@@ -292,7 +294,7 @@ def training_rows(seed: int, device: str, budget: float) -> list[Row]:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    args = parser(__doc__).parse_args(argv)
+    args = Parser(__doc__).parse_args(argv)
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
     budget = 0.1 if args.quick else 3.0
@@ -303,10 +305,9 @@ def main(argv: list[str] | None = None) -> list[Row]:
     rows += table_rows(args.seed, args.device, budget)
     if not args.quick:
         rows += training_rows(args.seed, args.device, budget)
-    print_table(rows)
+    ratios = {"ratio": [row for row in rows if row.metric == "ratio"]}
+    finish(args, "speed", rows, draw=lambda folder: draw_bars(ratios, folder, "speed"))
     print(BESIDE)
-    if args.json:
-        write_json(args.json, "speed", args.seed, rows)
     return rows
 
 

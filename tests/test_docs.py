@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^(<!-- not run -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"(?:python|torchrun\b[^`\n]*?) (-m eswm_gym[\w.]*|benchmarks/\w+\.py)((?: +[^`\n&|;#(]+)?)")
+COMMAND = re.compile(r"(?:python|torchrun\b[^`\n]*?) (-m eswm_gym[\w.]*|benchmarks/\w+(?:\.py)?)((?: +[^`\n&|;#(]+)?)")
 
 
 def blocks(page: Path, language: str) -> list[str]:

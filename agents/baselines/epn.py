@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from eswm_gym.agents.base import Info, Observation, end_of
 from eswm_gym.agents.baselines.policy_agent import TOGETHER, PolicyAgent
+from eswm_gym.agents.episodes import Episode, Setup, run_in_step
 from eswm_gym.agents.states import state_of
 from eswm_gym.envs import HexRoomEnv
 from eswm_gym.rooms import N_ACTIONS, Room, RoomConfig
@@ -226,29 +228,29 @@ def _last_layer(policy: ActorCriticPolicy, memory: Tensor, state: Tensor, goal: 
     return policy.mlp_extractor.forward_actor(features)
 
 
+class Walk(Episode):
+    """An episode of many goals; `results` holds what `ManyGoals` says of each goal."""
+
+    def __init__(self, setup: Setup, agent: EPNAgent) -> None:
+        self.results: list[dict[str, Any]] = []
+        super().__init__(setup, agent, memory_bank=np.empty((0, 3), np.int64))
+
+    def step(self) -> None:
+        super().step()
+        if "goal_result" in self.info:
+            self.results.append(self.info["goal_result"])
+
+
 def walk(agent: EPNAgent, rooms: Sequence[Room], n_steps: int, seed: int) -> tuple[list[EPNAgent], list[list[dict]]]:
     """Walk to many goals in each room, all rooms in step.
 
     Returns:
         Of each room its agent and what `ManyGoals` said of each goal.
     """
-    agents = [agent.spawn(seed + i) for i in range(len(rooms))]
-    families = [RoomConfig.random_wall(room.radius, states=tuple(range(room.states.max() + 1))) for room in rooms]
-    envs = [many_goals(family, n_steps) for family in families]
-    starts = [
-        env.reset(seed=seed + i, options={"room": room}) for i, (env, room) in enumerate(zip(envs, rooms, strict=True))
-    ]
-    observations, infos = [obs for obs, _ in starts], [info for _, info in starts]
-    results: list[list[dict]] = [[] for _ in rooms]
-    for one, obs in zip(agents, observations, strict=True):
-        one.reset(obs, {})
-    for _ in range(n_steps):
-        EPNAgent.prepare(agents, observations)
-        for i, (one, env) in enumerate(zip(agents, envs, strict=True)):
-            action = one.act(observations[i], infos[i])
-            obs, _, _, _, infos[i] = env.step(action)
-            one.observe(observations[i], action, obs, infos[i])
-            observations[i] = obs
-            if "goal_result" in infos[i]:
-                results[i].append(infos[i]["goal_result"])
-    return agents, results
+    walks = []
+    for i, room in enumerate(rooms):
+        family = RoomConfig.random_wall(room.radius, states=tuple(range(room.states.max() + 1)))
+        setup = Setup(partial(many_goals, family, n_steps), seed + i, options={"room": room})
+        walks.append(Walk(setup, agent.spawn(seed + i)))
+    run_in_step(walks)
+    return [one.agent for one in walks], [one.results for one in walks]  # type: ignore[misc]

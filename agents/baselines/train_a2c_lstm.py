@@ -11,15 +11,14 @@ import argparse
 from functools import partial
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from stable_baselines3 import A2C
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from eswm_gym.agents.base import Info, Observation
 from eswm_gym.agents.baselines.a2c_lstm import A2CLSTMAgent, one_room
 from eswm_gym.agents.baselines.checkpoints import save_policy
 from eswm_gym.agents.baselines.training import Training, add_options
+from eswm_gym.agents.episodes import Episode, Setup, optimality, run_in_step
 from eswm_gym.rooms import Room, RoomConfig
 
 ROOM_SEED = 0
@@ -42,25 +41,11 @@ def evaluate(agent: A2CLSTMAgent) -> dict[str, float]:
     """Success rate and path optimality from every start to every goal of the agent's room, all in step."""
     room = agent.room
     pairs = [(s, g) for s in np.flatnonzero(~room.walls).tolist() for g in np.flatnonzero(room.distances_from(s) > 0)]
-    running: list[tuple[gym.Env, A2CLSTMAgent, Observation, Info, int]] = []
-    for start, goal in pairs:
-        env, one = one_room(room), agent.spawn(len(running))
-        obs, info = env.reset(seed=0, options={"start": start, "goal": int(goal)})
-        one.reset(obs, info)
-        running.append((env, one, obs, info, info["shortest_path_length"]))
-    optimalities, step = [], 0
-    while running:
-        step += 1
-        A2CLSTMAgent.prepare([one for _, one, *_ in running], [obs for _, _, obs, *_ in running])
-        episodes, running = running, []
-        for env, one, obs, info, shortest in episodes:
-            action = one.act(obs, info)
-            next_obs, _, terminated, truncated, info = env.step(action)
-            one.observe(obs, action, next_obs, info)
-            if terminated:
-                optimalities.append(shortest / step)
-            elif not truncated:
-                running.append((env, one, next_obs, info, shortest))
+    episodes = [
+        Episode(Setup(partial(one_room, room), 0, options={"start": start, "goal": int(goal)}), agent.spawn(i))
+        for i, (start, goal) in enumerate(pairs)
+    ]
+    optimalities = optimality(run_in_step(episodes))
     figures = {"success_rate": len(optimalities) / len(pairs), "n": len(pairs)}
     return figures | ({"path_optimality": float(np.mean(optimalities))} if optimalities else {})
 

@@ -5,7 +5,7 @@ import json
 import integration
 import numpy as np
 import pytest
-from report import Row
+from common.rows import Row
 from scipy import stats
 
 from eswm_gym.analysis import shortcut_divergences, untrained
@@ -21,19 +21,18 @@ def test_integration(tmp_path, capsys):
     found = json.loads((tmp_path / "out.json").read_text())
     assert (found["benchmark"], found["seed"]) == ("integration", 0)
     assert [tuple(row.values()) for row in found["rows"]] == [
-        (r.setting, r.method, r.metric, r.value, None if r.ci95 is None else list(r.ci95), r.n, r.paper) for r in rows
+        (r.setting, r.method, r.metric, r.along, r.at, r.value, r.ci95 and list(r.ci95), r.n, r.paper) for r in rows
     ]
     assert {(row.setting, row.method) for row in rows} == {("random-wall-37", "random-wall")}
-    value = {row.metric: row.value for row in rows}
+    value = {row.metric: row.value for row in rows if row.along is None}
     paper = {row.metric.removeprefix("accuracy_drop/"): row.paper for row in rows if row.paper is not None}
     assert paper == integration.PAPER
-    sizes = [
-        int(metric.rsplit("-", 1)[1]) for metric in value if metric.startswith("accuracy_") and "memories" in metric
-    ]
+    by_size = {(row.metric, row.at): row.value for row in rows if row.along == "memories"}
+    sizes = [at for metric, at in by_size if metric.startswith("accuracy_")]
     assert sizes == sorted(sizes) and len(sizes) == 11 and sizes[0] >= 20 and sizes[-1] <= 73
-    for metric in value:
+    for metric, at in by_size:
         if metric.startswith("validity"):
-            assert value[metric] >= max(0.95, value[metric.replace("validity", "accuracy")])
+            assert by_size[metric, at] >= max(0.95, by_size[metric.replace("validity", "accuracy"), at])
     for noise in integration.NOISES:
         drop = value["accuracy/clean"] - value[f"accuracy/{noise}"]
         assert value[f"accuracy_drop/{noise}"] == pytest.approx(drop)
@@ -51,17 +50,17 @@ def test_a_model_that_composes_every_move_is_as_right_in_every_bank():
     """In the open, path integration errs nowhere; a lookup gains from every transition more, whose reverse it knows."""
     arena = RoomConfig.random_wall(2, no_wall=1.0)
     ceiling, floor = (
-        {row.metric: row for row in integration.size_rows(kind(CONFIG), arena, "s", "m", 600, 0)}
+        {(row.metric, row.at): row for row in integration.size_rows(kind(CONFIG), arena, "s", "m", 600, 0)}
         for kind in (PathIntegrator, Lookup)
     )
-    assert [int(metric.rsplit("-", 1)[1]) for metric in ceiling if metric.startswith("accuracy_minimal")] == [
+    assert [at for metric, at in ceiling if metric == "accuracy_minimal"] == [
         11,
         13,
         15,
         17,
         18,
     ]
-    assert [int(metric.rsplit("-", 1)[1]) for metric in ceiling if metric.startswith("accuracy_dense")] == [
+    assert [at for metric, at in ceiling if metric == "accuracy_dense"] == [
         21,
         24,
         27,
@@ -70,7 +69,7 @@ def test_a_model_that_composes_every_move_is_as_right_in_every_bank():
         37,
     ]
     assert all(row.n == 600 and (row.value, row.ci95) == (1, (1, 1)) for row in ceiling.values())
-    dense = [row.value for metric, row in floor.items() if metric.startswith("accuracy_dense")]
+    dense = [row.value for (metric, _), row in floor.items() if metric == "accuracy_dense"]
     # Of 84 moves n are held; of the 84 - n others those whose reverse is.
     assert dense[0] == pytest.approx(20 / 63, abs=0.08) and dense[-1] > dense[0]
 
@@ -82,7 +81,7 @@ def test_entropy_and_its_correlation():
     r, n = correlation.value, correlation.n
     spread = 1.96 * np.sqrt(1.06 / (n - 3))
     assert correlation.ci95 == pytest.approx((np.tanh(np.arctanh(r) - spread), np.tanh(np.arctanh(r) + spread)))
-    assert [row.metric for row in by_length][:3] == [f"entropy/length-{i}" for i in (1, 2, 3)]
+    assert [(row.metric, row.along, row.at) for row in by_length][:3] == [("entropy", "length", i) for i in (1, 2, 3)]
     assert by_length[0].value < by_length[1].value and sum(row.n for row in by_length) <= n
 
 

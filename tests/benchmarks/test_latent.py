@@ -1,20 +1,22 @@
-"""The small run of `latent.py` works and says what it should."""
+"""The small run of `latent` works and says what it should."""
 
 import json
 
-import latent
 import numpy as np
 import pytest
-from latent_models import collect_epn, fits_of
-from latent_subjects import PAPER
+from latent.command import main as latent
+from latent.models import collect_epn, fits_of
+from latent.subjects import PAPER
 
 from eswm_gym.analysis import Activations, room_of_kind
 
 
 def test_latent(tmp_path, capsys):
-    latent.main(["--quick", "--json", str(tmp_path / "out.json")])
+    latent(["--quick", "--json", str(tmp_path / "out.json")])
     found = json.loads((tmp_path / "out.json").read_text())
-    value = {(r["setting"], r["method"], r["metric"]): r["value"] for r in found["rows"]}
+    value = {(r["setting"], r["method"], r["metric"]): r["value"] for r in found["rows"] if r["along"] is None}
+    layers = {(r["setting"], r["method"], r["metric"], r["at"]): r["value"] for r in found["rows"] if r["along"]}
+    assert {r["along"] for r in found["rows"]} == {"layer", None}
     assert (found["benchmark"], found["seed"]) == ("latent", 0)
     paper = {(r["method"], r["metric"]): r["paper"] for r in found["rows"] if r["paper"] is not None}
     assert paper == PAPER
@@ -27,7 +29,7 @@ def test_latent(tmp_path, capsys):
     for kind in ("no-wall", "straight-wall", "two-walls", "clump", "partly-observed"):
         ours, control = (value[kind, method, "isomap_disparity"] for method in ("eswm", "untrained"))
         assert ours < 0.3 < control
-    depth = [value["random-wall-37", "eswm", f"isomap_disparity/layer-{i}"] for i in range(1, 15)]
+    depth = [layers["random-wall-37", "eswm", "isomap_disparity", i] for i in range(1, 15)]
     assert min(depth) < 0.2 < max(depth)
     for cue in ("none", "wall", "one-obstacle-each", "shape"):
         mass = {m: v for (setting, _, m), v in value.items() if setting == f"clusters-{cue}"}
@@ -50,7 +52,7 @@ def test_latent(tmp_path, capsys):
         value["random-wall-19", "eswm", "srsa"] - value["random-wall-19", "untrained", "srsa"]
     )
     printed = capsys.readouterr().out
-    assert "Paired t-test" in printed and "srsa/layer" not in printed
+    assert "Paired t-test" in printed and "srsa, layer" not in printed
 
 
 class Compass:
@@ -96,6 +98,6 @@ def test_the_fit_of_a_perfect_map():
 
 
 def test_figures(tmp_path):
-    latent.main(["--quick", "--model", "minigrid", "--plot", str(tmp_path)])
+    latent(["--quick", "--model", "minigrid", "--plot", str(tmp_path)])
     assert (tmp_path / "latent-minigrid-eswm.png").stat().st_size > 10_000
     assert (tmp_path / "latent-minigrid-eswm.svg").exists()

@@ -9,25 +9,23 @@ import pytest
 def test_quick(tmp_path, capsys):
     learn.main(["--quick", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
     found = json.loads((tmp_path / "out.json").read_text())
-    value = {(r["setting"], r["method"], r["metric"]): r["value"] for r in found["rows"]}
+    value = {(r["setting"], r["method"], r["metric"], r["at"]): r["value"] for r in found["rows"]}
+    assert {r["along"] for r in found["rows"]} == {"steps", None}
     assert found["benchmark"] == "learn"
     curves = [
         ("random-wall-19", "success_rate", ["ppo", "ppo-planned-action"]),
         ("random-wall-19-explore", "unique_locations", ["ppo", "ppo-uncertainty-bonus", "ppo-only-bonus"]),
     ]
     expected = {
-        (setting, method, f"{metric}/steps-{n}")
-        for setting, metric, methods in curves
-        for method in methods
-        for n in (0, 512)
+        (setting, method, metric, n) for setting, metric, methods in curves for method in methods for n in (0, 512)
     }
-    assert set(value) == expected | {(setting, "eswm", metric) for setting, metric, _ in curves}
+    assert set(value) == expected | {(setting, "eswm", metric, None) for setting, metric, _ in curves}
     # Before training, the reward has had no say.
-    before = {value["random-wall-19-explore", method, "unique_locations/steps-0"] for method in curves[1][2]}
+    before = {value["random-wall-19-explore", method, "unique_locations", 0] for method in curves[1][2]}
     assert len(before) == 1
     for setting, metric, _ in curves:
-        assert value[setting, "eswm", metric] > value[setting, "ppo", f"{metric}/steps-512"]
-    assert (tmp_path / "learn.png").exists()
+        assert value[setting, "eswm", metric, None] > value[setting, "ppo", metric, 512]
+        assert (tmp_path / f"learn-{setting}.png").exists()
     assert "ppo-planned-action" in capsys.readouterr().out
 
 

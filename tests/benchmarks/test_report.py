@@ -8,8 +8,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 import report
-from report import Row, bootstrap, mean, number, print_table, rate, wilson, write_json
-from significance import compare, welch
+from common import reports
+from common.cli import command, print_table
+from common.intervals import bootstrap, mean, over_rooms, rate, ratio, wilson
+from common.rows import Row, number
+from common.tests import compare, t_test
 
 
 def test_wilson_interval():
@@ -21,27 +24,52 @@ def test_wilson_interval():
 
 def test_bootstrap_interval_of_a_normal_mean():
     values = np.random.default_rng(0).normal(5, 2, 400)
-    low, high = bootstrap(values)
-    assert (low, high) == bootstrap(values)
+    low, high = bootstrap(np.mean, values)
+    assert (low, high) == bootstrap(np.mean, values)
     assert high - low == pytest.approx(2 * 1.96 * values.std() / 20, rel=0.1)
     assert low < values.mean() < high
 
 
 def test_rows_table_and_json(tmp_path, capsys):
     rows = [
-        rate("random-wall-19", "eswm", "success_rate", [True, True, False, True], paper=0.968),
-        mean("random-wall-19", "eswm", "path_optimality", [1.0, 0.5]),
+        Row("random-wall-19", "eswm", "success_rate", *rate([True, True, False, True]), paper=0.968),
+        Row("random-wall-19", "eswm", "path_optimality", *mean([1.0, 0.5]), along="length", at=3),
         Row("random-wall-37", "numpy", "rooms_per_second", 12345.6),
     ]
     assert (rows[0].value, rows[0].n, rows[1].value) == (0.75, 4, 0.75)
     print_table(rows)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["setting", "method", "metric", "value", "95", "%", "interval", "n", "paper"]
+    assert "path_optimality, length 3" in lines[2]
     assert lines[1].split()[3] == "0.7500" and lines[1].split()[-1] == "0.9680" and "12,346" in lines[3]
-    write_json(tmp_path / "out.json", "navigate", 3, rows)
+    reports.write(tmp_path / "out.json", "navigate", 3, "python benchmarks/navigate.py", rows)
     content = json.loads((tmp_path / "out.json").read_text())
-    assert set(content) == {"benchmark", "seed", "versions", "rows"} and content["versions"]["eswm_gym"]
-    assert set(content["rows"][0]) == {"setting", "method", "metric", "value", "ci95", "n", "paper"}
+    assert set(content) == {"benchmark", "seed", "command", "commit", "versions", "rows"}
+    assert content["versions"]["eswm_gym"] and content["command"] == "python benchmarks/navigate.py"
+    assert list(content["rows"][0]) == ["setting", "method", "metric", "along", "at", "value", "ci95", "n", "paper"]
+    assert (content["rows"][1]["along"], content["rows"][1]["at"]) == ("length", 3)
+    assert reports.load(tmp_path / "out.json").rows == rows
+
+
+def test_ratios_and_rooms_by_hand():
+    assert ratio([1, 3], [2, 2])[::2] == (1, 2)
+    low, high = ratio([1, 3], [2, 2]).ci95
+    assert (low, high) == (0.5, 1.5)  # both draws may be of one pair
+    values, counted = np.array([[1, 0, 5], [7, 1, 7], [9, 9, 9]]), np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0]], bool)
+    assert over_rooms(values, counted)[::2] == (pytest.approx(2 / 3), 2)
+    assert mean([4.0]) == (4, None, 1)
+
+
+def test_the_command_is_what_a_user_types():
+    options = ["--json", "/tmp/a.json", "--episodes", "5", "--plot=/tmp", "--model", "/home/me/runs/my.safetensors"]
+    assert command("navigate", options) == "python benchmarks/navigate.py --episodes 5 --model my.safetensors"
+    assert command("latent", []) == "python benchmarks/latent"
+
+
+def test_no_commit_without_git(monkeypatch):
+    assert re.fullmatch("[0-9a-f]{7,}", reports.commit() or "0000000")
+    monkeypatch.setenv("PATH", "")
+    assert reports.commit() is None
 
 
 def test_numbers_have_about_four_digits():
@@ -59,18 +87,23 @@ ROWS = [
         Row(
             "walls",
             method,
-            f"success_rate/new-walls-{k}",
+            "success_rate",
             base - k / 10,
             (base - k / 10 - 0.1, base - k / 10),
             50,
             paper,
+            along="new_walls",
+            at=k,
         )
         for method, base, paper in (("random", 0.51, None), ("eswm", 0.92, 0.875), ("a$b$_c\\1", 0.83, None))
         for k in range(6)
     ),
 ]
 SAMPLES = {"eswm": [4, 5, 6], "epn": [1, 2, 3], "random": [1, 3, 2]}
-TESTS = [*compare("walls", "steps", SAMPLES, "epn"), welch("walls", "steps", "eswm", [1, 2], "epn", [0, 4], "greater")]
+TESTS = [
+    *compare("walls", "steps", SAMPLES, "epn"),
+    t_test("walls", "steps", "eswm", [1, 2], "epn", [0, 4], alternative="greater"),
+]
 
 
 class Page(HTMLParser):
@@ -117,8 +150,8 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def files(tmp_path):
-    write_json(tmp_path / "adapt.json", "adapt", 3, ROWS, TESTS)
-    write_json(tmp_path / "new.json", "some-thing", 4, ROWS[:1])
+    reports.write(tmp_path / "adapt.json", "adapt", 3, "python benchmarks/adapt.py", ROWS, TESTS)
+    reports.write(tmp_path / "new.json", "some-thing", 4, "python some.py", ROWS[:1])
     return [str(tmp_path / name) for name in ("adapt.json", "new.json")]
 
 
@@ -142,11 +175,19 @@ def test_the_page_holds_every_figure(tmp_path, files):
         if row.ci95 and not math.isnan(row.ci95[0]):
             assert f"{number(row.ci95[0])} to {number(row.ci95[1])}" in cells
     assert {"12.50", "+1.4000", "+0.0450", "-0.0550"} <= set(cells)  # the paper's figures, and ours less these
-    assert {"open & free, unique_locations", "walls, success_rate/new-walls-3", "walls, steps"} <= set(cells)
+    assert {"open & free, unique_locations", "walls, success_rate, new_walls 3", "walls, steps"} <= set(cells)
     assert {"ANOVA", "F(2, 6) = 9.0000", "0.016", "epn - eswm", "-3.0000", "Welch’s t, one-sided"} <= set(cells)
     assert not any("nan" in cell for cell in cells)
-    for word in ("Adapt", "Some thing", "adapt.json", "seed 3", "numpy " + np.__version__):
+    for word in (
+        "Adapt",
+        "Some thing",
+        "adapt.json",
+        "seed 3",
+        "python benchmarks/adapt.py",
+        "numpy " + np.__version__,
+    ):
         assert word in text
+    assert f"numpy {np.__version__}" in text
     assert "<b>" not in text
 
 
@@ -173,7 +214,7 @@ def test_the_page_is_for_everyone(tmp_path, files):
 def test_pages_without_rows_tests_or_plots(tmp_path):
     (tmp_path / "bare.json").write_text('{"benchmark": "bare", "rows": []}')
     assert Page(html(tmp_path, [str(tmp_path / "bare.json")])).count("table") == 0
-    write_json(tmp_path / "tests.json", "tests", 0, [], TESTS)
+    reports.write(tmp_path / "tests.json", "tests", 0, "", [], TESTS)
     assert Page(html(tmp_path, [str(tmp_path / "tests.json")])).count("table") == 1
 
 

@@ -7,21 +7,27 @@ import explore
 import navigate
 import networkx as nx
 import numpy as np
-import predict
 import pytest
 import report
 import speed
-from episodes import Setup, run
+from predict.command import main as predict
 
 from eswm_gym.agents import MemoryBank
 from eswm_gym.agents.baselines import GridOracle, GridOracleExplorer, MemoryGraphAgent, RandomAgent
 from eswm_gym.agents.baselines.grid_agents import pose_graph
+from eswm_gym.agents.episodes import Setup, run
 from eswm_gym.rooms import Room, RoomConfig
 
 
 def values_of(path):
     found = json.loads(path.read_text())
-    return found, {(r["setting"], r["method"], r["metric"]): r["value"] for r in found["rows"]}
+    return found, {key_of(r): r["value"] for r in found["rows"]}
+
+
+def key_of(row):
+    """Setting, method and metric; and where along its number, if there is one."""
+    key = (row["setting"], row["method"], row["metric"])
+    return key if row["along"] is None else (*key, row["at"])
 
 
 def test_navigate(tmp_path, capsys):
@@ -29,14 +35,14 @@ def test_navigate(tmp_path, capsys):
     found, value = values_of(tmp_path / "out.json")
     rows = found["rows"]
     assert (found["benchmark"], found["seed"]) == ("navigate", 0)
-    paper = {(r["setting"], r["method"], r["metric"]): r["paper"] for r in rows if r["paper"] is not None}
-    assert paper == navigate.PAPER
+    assert {key_of(r): r["paper"] for r in rows if r["paper"] is not None} == navigate.PAPER
+    assert found["command"] == "python benchmarks/navigate.py --episodes 90"
     for row in rows:
-        assert set(row) == {"setting", "method", "metric", "value", "ci95", "n", "paper"}
+        assert set(row) == {"setting", "method", "metric", "along", "at", "value", "ci95", "n", "paper"}
         if row["ci95"] is not None:
             low, high = row["ci95"]
             assert low <= row["value"] + 1e-9 and row["value"] <= high + 1e-9
-    by_length = [r["n"] for r in rows if r["metric"].startswith("success_rate/length-")]
+    by_length = [r["n"] for r in rows if (r["metric"], r["along"]) == ("success_rate", "length")]
     assert sum(by_length) == (2 * 9 + 4) * 30  # settings, methods, episodes
     assert value["minigrid", "oracle", "success_rate"] == value["minigrid", "oracle", "path_optimality"] == 1
     assert value["minigrid", "eswm", "success_rate"] >= 0.8 > value["minigrid", "random", "success_rate"]
@@ -60,7 +66,7 @@ def test_explore(tmp_path, capsys):
     explore.main(["--quick", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
     found, value = values_of(tmp_path / "out.json")
     for setting, steps in (("random-wall-19", 15), ("random-wall-37", 25)):
-        count = {method: value[s, method, m] for s, method, m in value if (s, m) == (setting, "unique_locations")}
+        count = {key[1]: v for key, v in value.items() if (key[0], key[2]) == (setting, "unique_locations")}
         assert count["random"] < count["eswm-uncertainty"] < count["eswm"] <= count["bound"] <= steps + 1
         assert count["oracle"] <= count["bound"]
         assert value[setting, "eswm", "oracle_ratio"] == pytest.approx(count["eswm"] / count["oracle"])
@@ -68,7 +74,7 @@ def test_explore(tmp_path, capsys):
         assert (tmp_path / f"explore-{setting}.png").exists()
     assert "oracle" in capsys.readouterr().out
     for steps in (10, 30):
-        seen = {method: value["minigrid", method, f"coverage/steps-{steps}"] for method in ("random", "eswm", "oracle")}
+        seen = {method: value["minigrid", method, "coverage", steps] for method in ("random", "eswm", "oracle")}
         assert seen["random"] < seen["eswm"] <= 1 and seen["eswm"] < seen["oracle"] + 0.05
 
 
@@ -83,12 +89,12 @@ def test_what_was_seen_counts_once():
 
 
 def test_predict(tmp_path, capsys):
-    predict.main(["--quick", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
+    predict(["--quick", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
     found, value = values_of(tmp_path / "out.json")
-    models = ("eswm-agent", "eswm-t", "eswm-t-longer", "eswm-lstm", "eswm-mamba", "tem-t", "emwm")
+    models = ("eswm-t", "eswm-lstm", "eswm-mamba", "tem-t", "emwm", "emwm-nearest", "lookup", "path-integrator")
     for setting in ("random-wall-37", "open-arena-unseen"):
-        unseen = {m: value.get((setting, m, "accuracy/unseen/end")) for m in (*models, "lookup", "path-integrator")}
-        assert unseen["path-integrator"] > unseen["eswm-t"] > 0.8 > max(unseen["eswm-lstm"], unseen["emwm"])
+        unseen = {m: value[setting, m, "accuracy/unseen/end"] for m in models}
+        assert unseen["path-integrator"] > unseen["eswm-t"] > 0.8
         assert unseen["lookup"] < 0.5  # the reverses of memories
         if setting == "random-wall-37":
             assert value[setting, "lookup", "accuracy/seen/end"] == 1
@@ -101,7 +107,9 @@ def test_predict(tmp_path, capsys):
         whole, cells = (value["minigrid", "eswm", f"{m}/unseen/{component}"] for m in ("accuracy", "cells"))
         assert 0.9 < whole <= cells
         assert value["minigrid", "majority", f"cells/unseen/{component}"] < 0.6
-    papers = {(r["setting"], r["method"], r["metric"]): r["paper"] for r in found["rows"] if r["paper"] is not None}
+    papers = {key_of(r): r["paper"] for r in found["rows"] if r["paper"] is not None}
+    assert {key[3] for key in value if key[2] == "loss_unseen"} >= {1, 2}  # minutes
+    assert value["random-wall-19", "random-wall", "validity/unseen/end"] > 0.97
     assert papers["random-wall-37", "eswm-t", "accuracy/unseen/source"] == 0.875
     assert papers["random-wall-37", "eswm-lstm", "accuracy/unsolvable/end"] == 0.756
     assert papers["open-arena-37", "eswm-t", "accuracy/unseen/action"] == 0.9
@@ -111,11 +119,11 @@ def test_predict(tmp_path, capsys):
 
 
 def test_predict_runs_single_experiments_and_names_unknown_ones(capsys):
-    rows = predict.main(["minigrid", "--quick"])
+    rows = predict(["minigrid", "--quick"])
     assert {row.setting for row in rows} == {"minigrid"}
     with pytest.raises(SystemExit):
-        predict.main(["maze", "--quick"])
-    assert "no experiment maze; there are random-wall, " in capsys.readouterr().err
+        predict(["maze", "--quick"])
+    assert "no experiment maze; there are shipped, random-wall, " in capsys.readouterr().err
 
 
 def test_moves_to_ask_are_true_new_and_between_places_seen():
@@ -129,20 +137,19 @@ def test_moves_to_ask_are_true_new_and_between_places_seen():
 def test_adapt(tmp_path, capsys):
     adapt.main(["--episodes", "12", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
     found, value = values_of(tmp_path / "out.json")
-    n = {(r["setting"], r["method"], r["metric"]): r["n"] for r in found["rows"]}
+    n = {key_of(r): r["n"] for r in found["rows"]}
     for setting in ("random-wall-19", "trained-room"):
         for walls in range(6):
-            metric = f"success_rate/new-walls-{walls}"
-            counted = {n[key] for key in n if key[0] == setting and key[2] == metric}
+            counted = {n[key] for key in n if key[0] == setting and key[2:] == ("success_rate", walls)}
             assert len(counted) == 1 and counted.pop() <= 12  # what is cut off is left out for all
-        assert value[setting, "eswm", "success_rate/new-walls-0"] == 1
-        assert value[setting, "eswm", "success_rate/new-walls-5"] >= 0.8
-        detours = {key: n[key] for key in n if key[0] == setting and key[2].startswith("detour_success_rate")}
-        assert {metric[-1] for *_, metric in detours} <= set("12345")  # without a new wall no way is longer
-        for (_, method, metric), some in detours.items():
-            assert some <= n[setting, method, metric.removeprefix("detour_")]
-    assert ("trained-room", "a2c-lstm", "success_rate/new-walls-0") in value
-    assert ("random-wall-19", "a2c-lstm", "success_rate/new-walls-0") not in value
+        assert value[setting, "eswm", "success_rate", 0] == 1
+        assert value[setting, "eswm", "success_rate", 5] >= 0.8
+        detours = {key: n[key] for key in n if key[0] == setting and key[2] == "detour_success_rate"}
+        assert {walls for *_, walls in detours} <= {1, 2, 3, 4, 5}  # without a new wall no way is longer
+        for (_, method, _, walls), some in detours.items():
+            assert some <= n[setting, method, "success_rate", walls]
+    assert ("trained-room", "a2c-lstm", "success_rate", 0) in value
+    assert ("random-wall-19", "a2c-lstm", "success_rate", 0) not in value
     assert value["wall-removed", "eswm", "success_rate"] >= 0.8
     assert n["minigrid", "eswm", "success_rate"] > 0
     assert (tmp_path / "adapt-trained-room.svg").exists()

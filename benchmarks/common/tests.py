@@ -1,51 +1,21 @@
 """Do methods differ by more than chance? The paper's tests over per-episode samples: one-way ANOVA with Tukey's HSD
-after it, and Welch's t. (Not named `statistics`, which would hide the standard library's.)"""
+after it, and t-tests."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from report import number
 from scipy import stats
 
+from common.rows import Test, number
+
 T_TESTS = {"welch-t": "Welch", "t": "t-test", "paired-t": "Paired t-test"}
-
-
-@dataclass(frozen=True)
-class Test:
-    """One test.
-
-    Where no sample varies there is no statistic and no room for chance: p is 1 if the means are equal, else 0.
-
-    Attributes:
-        setting, metric: what was measured.
-        test: "anova", "tukey", "welch-t", "t" or "paired-t".
-        methods: those compared: two, or all of them in an ANOVA.
-        n: observations of each of these.
-        statistic: F, the studentized range q, or t; None where no sample varies.
-        df: degrees of freedom: between and within methods (anova), number of methods and within (tukey), Welch's
-            (welch-t); empty where no sample varies.
-        p_value: two-sided unless `alternative` says otherwise.
-        difference: the first method's mean less the second's; None in an ANOVA.
-        ci95: two-sided 95 % interval of the difference (Tukey's holds for all pairs at once); None in an ANOVA.
-        alternative: "two-sided", "greater" (the first method's mean is greater) or "less".
-    """
-
-    setting: str
-    metric: str
-    test: str
-    methods: tuple[str, ...]
-    n: tuple[int, ...]
-    statistic: float | None
-    df: tuple[float, ...]
-    p_value: float
-    difference: float | None = None
-    ci95: tuple[float, float] | None = None
-    alternative: str = "two-sided"
+LEVEL = 0.05  # a difference is called one where p is below
 
 
 def compare(setting: str, metric: str, samples: Mapping[str, Sequence[float]], reference: str) -> list[Test]:
@@ -73,7 +43,8 @@ def compare(setting: str, metric: str, samples: Mapping[str, Sequence[float]], r
         alike = len({array[0] for array in arrays.values()}) == 1
         anova = Test(setting, metric, "anova", tuple(arrays), n, None, (), float(alike))
         return [anova] + [
-            _certain(setting, metric, "tukey", (reference, other), arrays[reference], arrays[other]) for other in others
+            _without_variance(setting, metric, "tukey", (reference, other), arrays[reference], arrays[other])
+            for other in others
         ]
     within = sum(n) - k
     statistic, p_value = map(float, stats.f_oneway(*arrays.values()))
@@ -101,20 +72,22 @@ def compare(setting: str, metric: str, samples: Mapping[str, Sequence[float]], r
     return tests
 
 
-def welch(
+def t_test(
     setting: str,
     metric: str,
     a_name: str,
-    a: Sequence[float],
+    a: Sequence[float] | np.ndarray,
     b_name: str,
-    b: Sequence[float],
+    b: Sequence[float] | np.ndarray,
+    kind: str = "welch-t",
     alternative: str = "two-sided",
 ) -> Test:
-    """Welch's t-test of two means, variances not assumed equal.
+    """A t-test of two means.
 
     Args:
         a_name, a: the first method and its values, one an episode.
         b_name, b: the second.
+        kind: "welch-t" (variances are not assumed equal), "t" (Student's) or "paired-t" (values come in pairs).
         alternative: "two-sided", "greater" (the first mean is greater) or "less".
 
     Raises:
@@ -124,35 +97,51 @@ def welch(
     if min(len(x), len(y)) < 2:
         raise ValueError(f"two observations of each are needed, not {len(x)} of {a_name} and {len(y)} of {b_name}")
     if not (np.ptp(x) or np.ptp(y)):
-        return _certain(setting, metric, "welch-t", (a_name, b_name), x, y, alternative)
+        return _without_variance(setting, metric, kind, (a_name, b_name), x, y, alternative)
+
+    def result(side: str) -> Any:
+        if kind == "paired-t":
+            return stats.ttest_rel(x, y, alternative=side)
+        return stats.ttest_ind(x, y, equal_var=kind == "t", alternative=side)
+
     with warnings.catch_warnings():
         # SciPy warns where one of the two is constant, which Welch's formula takes as it is: a variance of 0.
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
-        result = stats.ttest_ind(x, y, equal_var=False, alternative=alternative)
-        interval = stats.ttest_ind(x, y, equal_var=False).confidence_interval()
+        found, interval = result(alternative), result("two-sided").confidence_interval()
     return Test(
         setting,
         metric,
-        "welch-t",
+        kind,
         methods=(a_name, b_name),
         n=(len(x), len(y)),
-        statistic=float(result.statistic),
-        df=(float(result.df),),
-        p_value=float(result.pvalue),
+        statistic=float(found.statistic),
+        df=(float(found.df),),
+        p_value=float(found.pvalue),
         difference=float(x.mean() - y.mean()),
         ci95=(float(interval.low), float(interval.high)),
         alternative=alternative,
     )
 
 
-def _array(method: str, values: Sequence[float]) -> np.ndarray:
+def corrected(tests: Iterable[Test]) -> list[Test]:
+    """The tests, p-values of t-tests corrected for each other by Holm's method."""
+    tests = list(tests)
+    order = sorted((i for i, test in enumerate(tests) if test.test in T_TESTS), key=lambda i: tests[i].p_value)
+    largest = 0.0
+    for rank, i in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - rank) * tests[i].p_value))
+        tests[i] = replace(tests[i], p_corrected=largest)
+    return tests
+
+
+def _array(method: str, values: Sequence[float] | np.ndarray) -> np.ndarray:
     array = np.asarray(values, float)
     if not np.isfinite(array).all():
         raise ValueError(f"{method}: every value must be a finite number")
     return array
 
 
-def _certain(
+def _without_variance(
     setting: str,
     metric: str,
     test: str,
@@ -173,13 +162,16 @@ def print_tests(tests: Iterable[Test]) -> None:
     for test in tests:
         where = f"{test.setting} {test.metric}"
         if test.test == "anova":
-            print(f"ANOVA {where}: {statistic_text(test)}, {p_text(test.p_value)}")
+            print(f"ANOVA {where}: {statistic_text(test)}, {p_text(test.p)}")
         elif test.test == "tukey":
-            print(f"  {difference_text(test)}, Tukey {p_text(test.p_value)}")
+            print(f"  {difference_text(test)}, Tukey {p_text(test.p)}")
         else:
-            sided = "" if test.alternative == "two-sided" else " (one-sided)"
-            said = f"{difference_text(test)}, {statistic_text(test)}, {p_text(test.p_value)}{sided}"
-            print(f"{T_TESTS[test.test]} {where}: {said}")
+            notes = [] if test.alternative == "two-sided" else ["one-sided"]
+            notes += [] if test.p_corrected is None else ["Holm"]
+            end = f" ({', '.join(notes)})" if notes else ""
+            print(
+                f"{T_TESTS[test.test]} {where}: {difference_text(test)}, {statistic_text(test)}, {p_text(test.p)}{end}"
+            )
 
 
 def statistic_text(test: Test) -> str:
@@ -191,10 +183,12 @@ def statistic_text(test: Test) -> str:
 
 
 def difference_text(test: Test) -> str:
-    """Such as "eswm > epn by 2.31 (95 % CI 2.10 to 2.50)"."""
-    (a, b), (low, high), difference = test.methods, test.ci95, test.difference
-    if difference == 0:
-        return f"{a} = {b}"
+    """Such as "eswm > epn by 2.31 (95 % CI 2.10 to 2.50)", or that no difference was found."""
+    (a, b), (low, high), difference = test.methods, test.ci95, test.difference  # type: ignore[misc]
+    if not test.p < LEVEL:
+        return (
+            f"no difference found between {a} and {b} ({number(difference)}, 95 % CI {number(low)} to {number(high)})"
+        )
     if difference < 0:
         low, high = -high, -low
     sign = ">" if difference > 0 else "<"

@@ -9,7 +9,7 @@ from typing import Any
 from eswm_gym.world_model import ESWM, ViewTransformer, available, load_model, load_pretrained
 from eswm_gym.world_model.pretrained import model_info, read_info
 
-WEIGHTS = Path(__file__).with_name("weights")
+WEIGHTS = Path(__file__).parents[1] / "weights"
 
 
 def add_model_option(options: ArgumentParser, default: str) -> None:

@@ -1,6 +1,9 @@
 """The maps of other models beside each other (paper: figure "ISOMAP projection of various ESWM-trained models' latent
 space"): ESWM as a transformer, an LSTM and Mamba, all trained for the same time, random networks of their shapes, and
-EPN, the navigator, that remembers walks of its own (`epn`) or what ESWM remembers (`epn-spanning`)."""
+EPN, the navigator, that remembers walks of its own (`epn`) or what ESWM remembers (`epn-spanning`).
+
+The LSTM and Mamba predict next to nothing after so short a training (`benchmarks/predict`), so that their maps say
+nothing about their architectures; the figures leave them out."""
 
 from __future__ import annotations
 
@@ -8,10 +11,9 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from latent_figures import draw_models
-from latent_subjects import NEIGHBORS, Measured, Sizes
-from models import find_model
-from report import Row, mean
+from common.intervals import mean
+from common.models import find_model
+from common.rows import Found, Row
 
 from eswm_gym.agents.baselines import EPNAgent
 from eswm_gym.analysis import (
@@ -29,6 +31,8 @@ from eswm_gym.analysis import (
 )
 from eswm_gym.rooms import Room, RoomBatch, RoomConfig, generate_rooms
 from eswm_gym.world_model import ESWM
+from latent.figures import draw_models
+from latent.subjects import NEIGHBORS, Sizes
 
 # Weights and prediction task of each model; the tasks are those of the paper's figure.
 MODELS: dict[str, tuple[str, Task]] = {
@@ -42,7 +46,7 @@ EPN_WALKS, EPN_GOALS = 2, 30  # walks of a room, and goals at each location in a
 Collect = Callable[[np.random.Generator, RoomBatch, int], Activations]
 
 
-def compare_rows(seed: int, sizes: Sizes, device: str = "cpu") -> Measured:
+def compare_rows(seed: int, sizes: Sizes, device: str = "cpu") -> Found:
     """ISOMAP's fit, and sRSA of the same activations, in one room of each kind.
 
     Of the transformers, the layer whose map fits best in another room; of all others the last one.
@@ -68,12 +72,12 @@ def compare_rows(seed: int, sizes: Sizes, device: str = "cpu") -> Measured:
             fits.append(fits_of(found, best[method], rooms))
         for metric in fits[0]:
             values = [fit[metric] for fit in fits]
-            rows.append(mean("paper-rooms", method, metric, values, seed))
+            rows.append(Row("paper-rooms", method, metric, *mean(values, seed)))
             rows += [
                 Row("paper-rooms", method, f"{metric}/{kind}", value)
                 for kind, value in zip(sizes.kinds, values, strict=True)
             ]
-    return rows, [], partial(draw_models, seen, best)
+    return Found(rows, partial(draw_models, seen, best))
 
 
 def methods_of(seed: int, device: str) -> dict[str, Collect]:

@@ -1,4 +1,4 @@
-"""The figures of `latent.py --plot`. Each function draws what one measure found into a folder, as PNG and SVG."""
+"""The figures of `python benchmarks/latent --plot DIR`. Each function draws what one measure found."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from latent_subjects import ISOMAP_BANKS, NEIGHBORS, PAPER, Subject
-from report import Row, draw_curve, save_figure
+from common.plots import bars, by_metric, curves, looks_of, save_figure
+from common.rows import Row
 
 from eswm_gym.analysis import (
     CUES,
@@ -29,6 +29,7 @@ from eswm_gym.analysis.figures import WALL_COLOR, draw_map, draw_room, free_edge
 from eswm_gym.analysis.rooms import take
 from eswm_gym.rooms import RoomBatch
 from eswm_gym.rooms.grid import WALL, GridBanks, GridConfig, poses
+from latent.subjects import ISOMAP_BANKS, NEIGHBORS, PAPER, Subject
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,14 +47,12 @@ def draw_srsa(subject: Subject, rows: list[Row], setting: str, folder: Path) -> 
 
     figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True)
     for axis, metric, task in zip(axes, ("srsa", "srsa_end", "srsa_source"), ("action", "end", "source"), strict=True):
-        for method in subject.each():
-            draw_curve(axis, rows, setting, method, metric)
+        curves(axis, along(rows, setting, metric), looks_of(subject.models()))
         for (method, of), value in PAPER.items():
             if of == metric and subject.name == "eswm":
-                color = f"C{list(subject.each()).index(method)}"
+                color = f"C{list(subject.models()).index(method)}"
                 axis.axhline(value, color=color, linestyle=":", linewidth=1, label=f"paper, {method}")
         axis.set(xlabel="layer", title=f"{task} prediction", ylim=(0, 1.03))
-        axis.xaxis.get_major_locator().set_params(integer=True)
     axes[0].set_ylabel("sRSA")
     axes[2].legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="lower right", ncols=2)
     save_figure(figure, folder, f"latent-srsa-{subject.name}")
@@ -64,8 +63,7 @@ def draw_probe(subject: Subject, rows: list[Row], setting: str, folder: Path) ->
     import matplotlib.pyplot as plt
 
     figure, axis = plt.subplots(figsize=(4.5, 3.2))
-    for method in subject.each():
-        draw_curve(axis, rows, setting, method, "distance_probe_chosen")
+    curves(axis, along(rows, setting, "distance_probe_chosen"), looks_of(subject.models()))
     if subject.name == "eswm":
         axis.axhline(PAPER["eswm", "distance_probe"], color="C0", linestyle=":", linewidth=1, label="paper, eswm")
     axis.axhline(0.5, color=".6", linewidth=0.8)
@@ -93,7 +91,7 @@ def draw_geodesics(subject: Subject, scatter: Mapping[str, tuple[np.ndarray, np.
 
 def draw_models(seen: Seen, best: Mapping[str, int], folder: Path) -> None:
     """The maps of the models in the same rooms, in two dimensions and, in a second figure, in three."""
-    shown = ("eswm-t", "eswm-lstm", "eswm-mamba", "eswm-lstm-untrained", "epn")  # as in the paper's figure
+    shown = ("eswm-t", "eswm-t-untrained", "epn")  # of the paper's figure, those that learned something, and a control
     for name, dimensions in (("latent-models", 2), ("latent-models-3d", 3)):
         draw_kinds(name, seen, [(method, best[method], dimensions) for method in shown], folder)
 
@@ -134,7 +132,7 @@ def draw_depth(subject: Subject, seen: Seen, rows: list[Row], setting: str, fold
     layers = sorted({round(i) for i in np.linspace(0, depth - 1, min(5, depth))})
     figure = plt.figure(figsize=(2.6 * len(layers), 8.2))
     grid = figure.add_gridspec(3, 2 * len(layers))
-    for line, method in enumerate(subject.each()):
+    for line, method in enumerate(subject.models()):
         for column, layer in enumerate(layers):
             axis = figure.add_subplot(grid[line, 2 * column : 2 * column + 2])
             _draw_isomap(axis, *seen["straight-wall", method], layer, 2)
@@ -143,8 +141,7 @@ def draw_depth(subject: Subject, seen: Seen, rows: list[Row], setting: str, fold
         (("isomap_disparity", "Procrustes disparity"), ("isomap_correlation", "Spearman correlation"))
     ):
         axis = figure.add_subplot(grid[2, column * len(layers) : (column + 1) * len(layers)])
-        for method in subject.each():
-            draw_curve(axis, rows, setting, method, metric)
+        curves(axis, along(rows, setting, metric), looks_of(subject.models()))
         axis.set(xlabel="layer", ylabel=label, ylim=(-0.1, 1.03))
         axis.legend(fontsize=8)
     save_figure(figure, folder, f"latent-depth-{subject.name}")
@@ -155,7 +152,7 @@ def draw_tasks(subject: Subject, folder: Path) -> None:
     import matplotlib.pyplot as plt
 
     rng = subject.rng(5, 1)
-    rooms = room_of_kind(rng, "straight-wall", subject.fitting(3))
+    rooms = room_of_kind(rng, "straight-wall", subject.radius(3))
     banks = several_banks(rng, rooms, ISOMAP_BANKS)
     figure = plt.figure(figsize=(12, 6))
     axis = figure.add_subplot(2, 4, 1)
@@ -194,21 +191,14 @@ def draw_clusters(subject: Subject, rows: list[Row], folder: Path) -> None:
         edges = edges[cluster[0][edges[:, 0]] == cluster[0][edges[:, 1]]]
         draw_map(axes[1, column], embedding, found.place, one.lattice.xy, edges)
         axes[1, column].set_title(f"layer {len(found.vectors)}", size=10)
-        mass = {
-            row.metric.removesuffix("_mass"): row
-            for row in rows
-            if (row.setting, row.method) == (f"clusters-{cue}", subject.name)
-        }
-        errors = [[row.value - row.ci95[0], row.ci95[1] - row.value] for row in mass.values() if row.ci95]
-        names = [name.replace("_", "\n") for name in mass]
-        axis = axes[2, column]
-        axis.bar(names, [row.value for row in mass.values()], yerr=np.array(errors).T, color="C0", width=0.6)
-        [ideal] = [row.value for row in rows if (row.setting, row.method) == (f"clusters-{cue}", "ideal")]
-        axis.plot([-0.4, 0.4], [ideal, ideal], color="C1", linewidth=2, label="could be known")
-        axis.set_ylim(0, 1.03)
-        axis.tick_params(axis="x", labelsize=8)
-    axes[2, 0].set_ylabel("probability, across the gap")
-    axes[2, 0].legend(fontsize=8, loc="upper left")
+        some = [row for row in rows if row.setting == f"clusters-{cue}"]
+        mass = [row for row in some if row.method == subject.name]
+        looks = looks_of((row.metric for row in mass), ["C0"])
+        bars(axes[2, column], mass, looks, group=lambda row: "probability, across the gap", label=by_metric)
+        [ideal] = [row.value for row in some if row.method == "ideal"]
+        axes[2, column].plot([ideal, ideal], [0.6, 1.4], color="C1", linewidth=2, label="could be known")
+        axes[2, column].set_xlim(0, 1.03)
+    axes[2, 0].legend(fontsize=8, loc="lower right")
     save_figure(figure, folder, f"latent-clusters-{subject.name}")
 
 
@@ -227,7 +217,7 @@ def draw_grid(subject: Subject, banks: GridBanks, best: Mapping[str, int], folde
     position = where[:, :2].astype(float)
     by_location, by_heading = place_colors(position), HEADING_COLORS[where[:, 2]]
     figure = plt.figure(figsize=(16, 7))
-    for line, (method, model) in enumerate(subject.each().items()):
+    for line, (method, model) in enumerate(subject.models().items()):
         # Mean over the moves of each pose, bank by bank: single moves lie apart by the action that is the answer.
         means = place_means(model, queries_of(banks, "action"), [best[method]], chunk=1)[0]
         place = np.nonzero(np.isfinite(means).all(2))[1]
@@ -256,6 +246,11 @@ def draw_grid(subject: Subject, banks: GridBanks, best: Mapping[str, int], folde
     ]
     below.legend(handles=handles, title="heading", loc="upper center", ncols=4, bbox_to_anchor=(0.5, -0.02), fontsize=8)
     save_figure(figure, folder, f"latent-minigrid-{subject.name}")
+
+
+def along(rows: Iterable[Row], setting: str, metric: str) -> list[Row]:
+    """The rows of a metric along the layers."""
+    return [row for row in rows if (row.setting, row.metric, row.along) == (setting, metric, "layer")]
 
 
 def _panel(figure: Figure, lines: int, columns: int, index: int, dimensions: int) -> Axes:

@@ -1,14 +1,11 @@
-"""What `latent.py` looks at: a model beside its control, in the same rooms; and what all its parts share."""
+"""What is looked at: a model beside its control, in the same rooms. And what the measures share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from report import Row
-from significance import Test
+from common.rows import Row
 
 from eswm_gym.analysis import KINDS
 from eswm_gym.rooms import RoomBatch, RoomConfig, generate_rooms
@@ -22,9 +19,6 @@ PAPER = {
     ("eswm", "latent_r2_cosine"): 0.89,
 }
 ISOMAP_BANKS, NEIGHBORS = 6, 40
-
-# What a measure found: rows, tests, and what draws them into a folder.
-Measured = tuple[list[Row], list[Test], Callable[[Path], None]]
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,7 @@ class Subject:
     control: ESWM
     seed: int
 
-    def each(self) -> dict[str, ESWM]:
+    def models(self) -> dict[str, ESWM]:
         return {self.name: self.model, self.control_name: self.control}
 
     @property
@@ -80,17 +74,21 @@ class Subject:
         return PAPER.get((method, metric))
 
     def rooms(self, rng: np.random.Generator, n: int, radius: int) -> RoomBatch:
-        return generate_rooms(rng, n, RoomConfig.random_wall(self.fitting(radius), hidden=0.0))
+        return generate_rooms(rng, n, RoomConfig.random_wall(self.radius(radius), hidden=0.0))
 
-    def fitting(self, radius: int) -> int:
-        """This radius, or 2 where the model has no vocabulary or memory for larger rooms."""
+    def radius(self, wanted: int) -> int:
+        """The radius that is wanted, or 2 where the model has no vocabulary or memory for larger rooms."""
         config = self.model.config
-        return radius if config.n_states >= 37 and config.max_memories >= 36 else 2
+        return wanted if config.n_states >= 37 and config.max_memories >= 36 else 2
+
+    def setting(self, wanted: int) -> str:
+        """The setting of rooms of that radius."""
+        return f"random-wall-{37 if self.radius(wanted) == 3 else 19}"
 
 
 def by_layer(setting: str, method: str, metric: str, values: np.ndarray) -> list[Row]:
     """The mean of (depth, n) values, layer by layer."""
     return [
-        Row(setting, method, f"{metric}/layer-{i + 1}", float(layer.mean()), n=len(layer))
-        for i, layer in enumerate(values)
+        Row(setting, method, metric, float(layer.mean()), n=len(layer), along="layer", at=i)
+        for i, layer in enumerate(values, 1)
     ]

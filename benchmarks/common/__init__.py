@@ -1,0 +1,1 @@
+"""What the benchmarks share: rows, intervals, tests, options, figures, the page and the models."""

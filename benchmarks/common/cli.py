@@ -1,0 +1,110 @@
+"""The options that benchmarks have, and what each does in the end: print, write and draw what it found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from common import plots, reports
+from common.rows import Row, Test, number
+from common.tests import corrected, print_tests
+
+ROOMS_OF_A_SEED = 10**6  # agents meet the rooms of seeds 10**6 * seed and on, which neither training nor choice saw
+
+
+class Parser(argparse.ArgumentParser):
+    """The options of every benchmark; parsed arguments know which command they are of.
+
+    Args:
+        description: what the benchmark measures; its script's docstring.
+    """
+
+    def __init__(self, description: str | None) -> None:
+        super().__init__(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        self.add_argument("--seed", type=int, default=0, help="seed of rooms and agents (default 0)")
+        self.add_argument("--quick", action="store_true", help="a small run that shows that everything works")
+        self.add_argument("--device", default="cpu", help="where the model runs: cpu or cuda (default cpu)")
+        self.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
+        self.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
+
+    def parse_args(self, args=None, namespace=None):  # type: ignore[override]
+        parsed = super().parse_args(args, namespace)
+        parsed.options = list(sys.argv[1:] if args is None else args)
+        return parsed
+
+
+def agent_parser(description: str | None, episodes: int, what: str) -> Parser:
+    """The options of a benchmark of agents.
+
+    Args:
+        description: what it measures.
+        episodes: how many there are unless the user says otherwise.
+        what: what is counted.
+    """
+    options = Parser(description)
+    options.add_argument("--episodes", type=int, default=episodes, help=f"{what} (default {episodes})")
+    options.add_argument(
+        "--model",
+        default="random-wall",
+        metavar="NAME|FILE",
+        help="a model of hexagonal rooms, pretrained or saved (default %(default)s)",
+    )
+    return options
+
+
+def room_seeds(seed: int, n: int) -> range:
+    """Seeds of the n rooms that agents meet under a seed of the benchmark."""
+    return range(seed * ROOMS_OF_A_SEED, seed * ROOMS_OF_A_SEED + n)
+
+
+def finish(
+    args: argparse.Namespace,
+    name: str,
+    rows: Sequence[Row],
+    tests: Sequence[Test] = (),
+    draw: Callable[[Path], None] | None = None,
+    show: Callable[[Sequence[Row]], None] | None = None,
+) -> list[Row]:
+    """Print what a benchmark found, write it as JSON and draw it as the options say.
+
+    Args:
+        args: what `Parser` made of the command.
+        name: of the benchmark's script or folder.
+        rows, tests: what it found.
+        draw: draws figures into a folder; without it, the rows that are along a number are drawn as curves.
+        show: prints the rows; without it, they are printed as one table.
+    """
+    tests = corrected(tests)
+    (show or print_table)(rows)
+    print_tests(tests)
+    if args.json:
+        reports.write(args.json, name, args.seed, command(name, args.options), rows, tests)
+    if args.plot:
+        (draw or (lambda folder: plots.draw_settings(rows, folder, name)))(args.plot)
+    return list(rows)
+
+
+def command(name: str, options: Iterable[str]) -> str:
+    """The command as a user would type it, without what is this machine's: where output goes, and folders of files."""
+    script = f"{name}.py" if (Path(__file__).parents[1] / f"{name}.py").exists() else name
+    words, rest = ["python", f"benchmarks/{script}"], iter(options)
+    for word in rest:
+        if word in ("--json", "--plot"):
+            next(rest, None)
+        elif not word.startswith(("--json=", "--plot=")):
+            words.append(Path(word).name if Path(word).is_absolute() else word)
+    return " ".join(words)
+
+
+def print_table(rows: Iterable[Row]) -> None:
+    """Print the rows, the paper's figures beside ours."""
+    cells = [("setting", "method", "metric", "value", "95 % interval", "n", "paper")]
+    for row in rows:
+        interval = "" if row.ci95 is None else f"{number(row.ci95[0])} to {number(row.ci95[1])}"
+        paper = "" if row.paper is None else number(row.paper)
+        cells.append((row.setting, row.method, row.title, number(row.value), interval, str(row.n), paper))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -1,0 +1,85 @@
+"""Prediction in rooms never seen: the masked component of transitions (paper: "Modeling Spatial Environments from
+Episodic Memories" and "ESWM Integrates Overlapping Memories"). Not here are the paper's 3-D rooms, its several seeds of
+training, its sweeps over sizes, and its training of the other models on non-minimal banks.
+
+Measures by kind of query and masked component: `accuracy`, the answer is the generating transition's, the paper's
+measure; `validity`, the completed transition is true in the room; both count "I don't know" as right for an unsolvable
+query. In MiniGrid, where states are views of 25 cells, `accuracy` is of whole views and `cells` of their cells, over
+the queries that the bank determines (see `eswm_gym.rooms.grid.move_kinds`).
+
+  shipped       the shipped `random-wall` at both sizes, and in Open Arena, which it was not trained on
+  random-wall   models with about a million parameters and the same minutes of training; eswm-t-longer and
+                eswm-t-relational have more; eswm-agent is the shipped one, relational, trained for an hour on more than
+                the paper's rooms; lookup knows the memories alone, path-integrator the lattice, within connected
+                memories; tem-t and ...-trajectory read trajectories, tem-t and emwm complete end states alone;
+                emwm-nearest looks up one memory, emwm five
+  open-arena    the same, trained on some states and tested on others; eswm-t-looped has the shipped model's shape
+  losses        training and held-out loss of each model in Open Arena: who overfits
+  larger        trained on 19 locations, tested on 37; eswm-t-relational-shapes on parts of arenas, of any shape
+  dense         trained on minimal banks or on dense ones, tested on both
+  ablation      small models: heads and layers; joint and cross attention, with and without relations; unaligned weights
+  integration   banks of all sizes, noisy banks, entropy and path length, informative memories; eswm-t-dense was trained
+                on dense banks
+  duplicates    locations that share a state, told apart by the moves that led there
+  minigrid      views; majority: the commonest class of each cell and the commonest action; copy: the given view
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.cli import Parser, finish, print_table
+from common.rows import Found, Row
+from tqdm import tqdm
+
+from predict.experiments import EXPERIMENTS
+from predict.measures import Run
+
+
+def main(argv: list[str] | None = None) -> list[Row]:
+    options = Parser(__doc__)
+    options.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="only these (default: all)")
+    options.add_argument("--rooms", type=int, default=300, help="rooms of each setting, 48 queries each (default 300)")
+    args = options.parse_args(argv)
+    if unknown := set(args.experiments) - set(EXPERIMENTS):
+        options.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")
+    run = Run(20 if args.quick else args.rooms, 200 if args.quick else 5000, args.seed, args.device)
+    found: list[Found] = []
+    for name in tqdm(args.experiments or EXPERIMENTS, disable=None):
+        found.append(EXPERIMENTS[name](run))
+        tqdm.write(f"\n# {name}")
+        show(found[-1].rows)
+
+    def draw(folder: Path) -> None:
+        for one in found:
+            one.draw(folder)
+
+    rows = [row for one in found for row in one.rows]
+    tests = [test for one in found for test in one.tests]
+    return finish(args, "predict", rows, tests, draw, show=lambda rows: None)
+
+
+def show(rows: Sequence[Row]) -> None:
+    """Print, for each setting, accuracies as a table of methods with the paper's below ours, then the other rows."""
+    for setting in dict.fromkeys(row.setting for row in rows):
+        found = {(row.method, row.metric): row for row in rows if row.setting == setting}
+        columns = dict.fromkeys(metric for _, metric in found if metric.startswith("accuracy/"))
+        methods = dict.fromkeys(method for method, metric in found if metric in columns)
+        if columns:
+            width = max(map(len, methods)) + len("  paper")
+            names = [column.removeprefix("accuracy/") for column in columns]
+            print(f"\n{setting + ', accuracy':{width}}" + "".join(f"{name:>{len(name) + 2}}" for name in names))
+            for method in methods:
+                cells = [found.get((method, column)) for column in columns]
+                ours = [None if cell is None else cell.value for cell in cells]
+                paper = [None if cell is None else cell.paper for cell in cells]
+                for label, values in ((method, ours), (f"{method}  paper", paper)):
+                    if any(value is not None for value in values):
+                        texts = ["" if value is None else f"{value:.3f}" for value in values]
+                        line = (f"{text:>{len(name) + 2}}" for text, name in zip(texts, names, strict=True))
+                        print(f"{label:{width}}" + "".join(line))
+    others = [row for row in rows if not row.metric.startswith(("accuracy/", "validity/", "loss_"))]
+    if others:
+        print()
+        print_table(others)

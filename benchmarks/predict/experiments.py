@@ -1,0 +1,159 @@
+"""The experiments of `python benchmarks/predict`, each of which returns what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from common.models import find_info, find_model
+from common.plots import by_method, by_metric, draw_bars, draw_curves
+from common.rows import Found, Row, Test
+from duplicates import duplicate_rows, plot_duplicates
+from integration import integration_rows, plot_integration
+from tqdm import tqdm
+
+from eswm_gym.rooms import RoomConfig
+from eswm_gym.rooms.transitions import COMPONENTS
+from eswm_gym.world_model.evaluate import baselines
+from eswm_gym.world_model.lookup import Lookup, PathIntegrator
+from eswm_gym.world_model.presets import PRESETS
+from predict.measures import Run, view_rows
+
+COMPARED = {
+    "rw": ("t", "t-longer", "t-relational", "t-trajectory", "lstm", "mamba", "tem-t", "emwm"),
+    "oa": ("t", "t-relational", "t-looped", "t-relational-trajectory", "lstm", "mamba", "tem-t", "emwm"),
+}
+HEADS = ("6l-2h", "6l-4h", "6l-8h", "6l-16h")
+LAYERS = ("2l-8h", "4l-8h", "6l-8h", "8l-8h")
+ATTENTION = ("cross", "cross-relations", "joint", "joint-relations", "cross-unaligned")
+
+
+def method_of(name: str) -> str:
+    """The name of a model in tables."""
+    return name if name in ("tem-t", "emwm") else f"eswm-{name}"
+
+
+def compare(run: Run, prefix: str) -> list[Row]:
+    """Every model of a world, the simple ones beside them."""
+    rows = []
+    for name in tqdm(COMPARED[prefix], desc="models", leave=False, disable=None):
+        rows += run.trained(f"{prefix}-{name}", method_of(name))
+    nearest = find_model(f"{prefix}-emwm", run.device)
+    nearest.config = replace(nearest.config, nearest=1)  # type: ignore[call-arg]
+    rows += run.measure("emwm-nearest", nearest, PRESETS[f"{prefix}-emwm"].settings)
+    settings, config = PRESETS[f"{prefix}-t"].settings, PRESETS[f"{prefix}-t"].model
+    rows += run.measure("lookup", Lookup(config), settings)
+    return rows + run.measure("path-integrator", PathIntegrator(config), settings)
+
+
+def shipped(run: Run) -> Found:
+    """The shipped model at both sizes, and in Open Arena, which it was not trained on; four times as many rooms."""
+    settings = {**PRESETS["random-wall"].settings, "open-arena-unseen": PRESETS["oa-t"].settings["open-arena-unseen"]}
+    model = find_model("random-wall", run.device)
+    return Found(replace(run, rooms=4 * run.rooms).measure("random-wall", model, settings))
+
+
+def random_wall(run: Run) -> Found:
+    rows = run.measure("eswm-agent", find_model("random-wall", run.device), PRESETS["rw-t"].settings)
+    rows += compare(run, "rw")
+    return Found(rows, partial(draw_comparison, rows, "random-wall-37"))
+
+
+def open_arena(run: Run) -> Found:
+    rows = compare(run, "oa")
+    return Found(rows, partial(draw_comparison, rows, "open-arena-unseen"))
+
+
+def losses(run: Run) -> Found:
+    """Training and held-out loss of each model in Open Arena, as they were reported in training."""
+    rows = []
+    for name in COMPARED["oa"]:
+        for point in find_info(f"oa-{name}")["training"]["curve"]:
+            for metric, key in (
+                ("training", "loss"),
+                ("seen", "open-arena-seen/loss"),
+                ("unseen", "open-arena-unseen/loss"),
+            ):
+                minutes = round(point["minutes"])
+                rows.append(
+                    Row("open-arena", method_of(name), f"loss_{metric}", point[key], along="minutes", at=minutes)
+                )
+    return Found(rows, partial(draw_curves, rows, name="predict-losses", panel=by_method, line=by_metric))
+
+
+def larger(run: Run) -> Found:
+    """Rooms of 37 locations for models that were trained on 19."""
+    settings = {"open-arena-37": PRESETS["oa-t-relational-shapes"].settings["open-arena-37"]}
+    names = ("t", "t-relational", "t-looped", "t-relational-shapes")
+    return Found(
+        [row for name in names for row in run.measure(f"eswm-{name}", find_model(f"oa-{name}", run.device), settings)]
+    )
+
+
+def dense(run: Run) -> Found:
+    """Minimal banks and dense ones, for a model that was trained on either."""
+    settings = PRESETS["rw-t-dense"].settings
+    methods = {"trained-on-minimal": "rw-t", "trained-on-dense": "rw-t-dense"}
+    return Found([row for m, name in methods.items() for row in run.measure(m, find_model(name, run.device), settings)])
+
+
+def ablation(run: Run) -> Found:
+    rows = [row for shape in dict.fromkeys(HEADS + LAYERS) for row in run.trained(f"oa-small-{shape}", shape)]
+    rows += [row for kind in ATTENTION for row in run.trained(f"rw-small-{kind}", kind)]
+    return Found(rows, partial(draw_ablation, rows))
+
+
+def integration(run: Run) -> Found:
+    rows: list[Row] = []
+    tests: list[Test] = []
+    methods = {"eswm-t-longer": "rw-t-longer", "eswm-t-dense": "rw-t-dense", "eswm-agent": "random-wall"}
+    for method, name in methods.items():
+        model = find_model(name, run.device)
+        found, tested = integration_rows(model, RoomConfig.random_wall(3), method, run.queries, run.seed)
+        rows, tests = rows + found, tests + tested
+    return Found(rows, partial(plot_integration, rows), tests)
+
+
+def duplicates(run: Run) -> Found:
+    rows = duplicate_rows(run.rooms, run.seed, run.device)
+    return Found(rows, partial(plot_duplicates, rows))
+
+
+def minigrid(run: Run) -> Found:
+    rows = run.measure("eswm", find_model("minigrid", run.device), PRESETS["minigrid"].settings)
+    source = PRESETS["minigrid"].settings["minigrid"]
+    for method, metrics in baselines(source, run.rooms, 10**6 * (1 + run.seed)).items():
+        rows += view_rows("minigrid", method, metrics)
+    return Found(rows)
+
+
+def draw_comparison(rows: Sequence[Row], setting: str, folder: Path) -> None:
+    """Accuracy of every model by kind of query, the paper's beside it; a panel for each component."""
+    some = [row for row in rows if row.setting == setting and row.metric.startswith("accuracy/")]
+    panels = {name: [row for row in some if row.metric.endswith(f"/{name}")] for name in COMPONENTS}
+    draw_bars(panels, folder, f"predict-{setting}", group=lambda row: row.metric.split("/")[1])
+
+
+def draw_ablation(rows: Sequence[Row], folder: Path) -> None:
+    """End states of unseen transitions by heads, layers and attention."""
+    found = {
+        row.method: row for row in rows if row.metric == "accuracy/unseen/end" and row.setting != "open-arena-seen"
+    }
+    panels = {"heads": HEADS, "layers": LAYERS, "attention": ATTENTION}
+    draw_bars({title: [found[name] for name in names] for title, names in panels.items()}, folder, "predict-ablation")
+
+
+EXPERIMENTS: dict[str, Callable[[Run], Found]] = {
+    "shipped": shipped,
+    "random-wall": random_wall,
+    "open-arena": open_arena,
+    "losses": losses,
+    "larger": larger,
+    "dense": dense,
+    "ablation": ablation,
+    "integration": integration,
+    "duplicates": duplicates,
+    "minigrid": minigrid,
+}
