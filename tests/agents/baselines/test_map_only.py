@@ -68,7 +68,8 @@ def test_a_step_that_ends_before_a_wall_was_a_step_into_it_unless_there_is_floor
     assert torch.equal(ask(bump, bump, 0)[0], bump[:, :25])  # nothing shows row 2, which is behind
     step = transitions((4, 2, 3, FORWARD))
     assert torch.equal(step[:, 26:], bump[:, 26:])
-    assert torch.equal(ask(torch.cat([bump, step]), bump, 0)[0], step[:, :25])
+    floor_behind = transitions((4, 3, 3, FORWARD))  # seen from behind it
+    assert torch.equal(ask(torch.cat([bump, step, floor_behind]), bump, 0)[0], step[:, :25])
 
 
 def test_right_wherever_the_bank_determines_the_answer():
