@@ -19,8 +19,8 @@ def untrained(name: str = "random-wall", seed: int = 0, device: str = "cpu") -> 
     Raises:
         ValueError: if there is no such model.
     """
-    config = load_pretrained(name).config
     with torch.random.fork_rng(devices=[]):
+        config = load_pretrained(name).config
         torch.manual_seed(seed)
         model = build_model(config)
     return model.to(device).requires_grad_(False).eval()
