@@ -5,7 +5,9 @@ from eswm_gym.agents.baselines.epn import EPNAgent
 from eswm_gym.agents.baselines.explorers import LatticeFrontierAgent, OracleExplorer
 from eswm_gym.agents.baselines.graph_agents import MemoryGraphAgent, PathIntegrationAgent
 from eswm_gym.agents.baselines.grid_agents import GridOracle, GridOracleExplorer, ViewGraphAgent
+from eswm_gym.agents.baselines.map_only import MapOnly
 from eswm_gym.agents.baselines.random_agent import RandomAgent
+from eswm_gym.agents.baselines.untrained import untrained
 
 __all__ = [
     "A2CLSTMAgent",
@@ -13,9 +15,11 @@ __all__ = [
     "GridOracle",
     "GridOracleExplorer",
     "LatticeFrontierAgent",
+    "MapOnly",
     "MemoryGraphAgent",
     "OracleExplorer",
     "PathIntegrationAgent",
     "RandomAgent",
     "ViewGraphAgent",
+    "untrained",
 ]

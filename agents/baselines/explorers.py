@@ -7,25 +7,27 @@ import numpy as np
 from networkx.algorithms.approximation import traveling_salesman_problem
 
 from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions
+from eswm_gym.agents.exploration import OPENNESS
+from eswm_gym.agents.places import Place
 from eswm_gym.rooms import N_ACTIONS, Room, hex_lattice
 
 
 class LatticeFrontierAgent(Agent):
     """Greedy frontier exploration (Yamauchi, 1997) by an agent that knows the lattice and where it is on it.
 
-    It goes to the nearest location that it has neither visited nor bumped into, a random one if there are several.
-    Its position is `info["location"]`.
+    It goes to the nearest location that it has neither visited nor bumped into. Its position is `info["location"]`.
 
     Args:
         radius: of the lattice.
         seed: breaks ties.
+        ordered: of several equally near, go to the one most hemmed in (by `OPENNESS`), as `ESWMAgent` does.
     """
 
-    def __init__(self, radius: int, seed: int | None = None) -> None:
-        self.radius, self.rng = radius, np.random.default_rng(seed)
+    def __init__(self, radius: int, seed: int | None = None, ordered: bool = False) -> None:
+        self.radius, self.ordered, self.rng = radius, ordered, np.random.default_rng(seed)
 
     def spawn(self, seed: int | None = None) -> LatticeFrontierAgent:
-        return LatticeFrontierAgent(self.radius, seed)
+        return LatticeFrontierAgent(self.radius, seed, self.ordered)
 
     def reset(self, obs: Observation, info: Info) -> None:
         lattice = hex_lattice(self.radius)
@@ -40,6 +42,9 @@ class LatticeFrontierAgent(Agent):
         if nearest is None:
             return int(self.rng.choice(allowed_actions(info, N_ACTIONS)))
         goals = [location for location, n in lengths.items() if n == nearest and location not in self.visited]
+        if self.ordered:
+            openness = [self.openness(location) for location in goals]
+            goals = [location for location, x in zip(goals, openness, strict=True) if x == min(openness)]
         path = nx.shortest_path(self.graph, self.location, int(self.rng.choice(goals)))
         return self.neighbors[self.location].tolist().index(path[1])
 
@@ -50,6 +55,18 @@ class LatticeFrontierAgent(Agent):
                 self.graph.remove_node(wall)
         self.location = info["location"]
         self.visited.add(self.location)
+
+    def openness(self, location: int) -> float:
+        """How much the neighbours of a location speak for leaving it for later."""
+        return sum(OPENNESS[self.kind(neighbor)] for neighbor in self.neighbors[location].tolist())
+
+    def kind(self, location: int) -> Place:
+        """What a location is as far as the agent knows; -1 is off the lattice."""
+        if location < 0:
+            return Place.OUTSIDE
+        if location in self.visited:
+            return Place.VISITED
+        return Place.FRONTIER if location in self.graph else Place.WALL
 
 
 class OracleExplorer(Agent):

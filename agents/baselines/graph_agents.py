@@ -10,6 +10,8 @@ from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.states import state_of
 from eswm_gym.rooms import DISPLACEMENTS, N_ACTIONS, reverse_action
 
+Cell = tuple[int, int, int]  # a connected part and axial coordinates in it
+
 
 class MemoryGraphAgent(Agent):
     """Dijkstra over the bank's own transitions and their reverses: what one would write first."""
@@ -65,24 +67,60 @@ class MemoryGraphAgent(Agent):
 
 
 class PathIntegrationAgent(MemoryGraphAgent):
-    """Knows the lattice: integrates its memories into coordinates, so that it finds every shortcut. The ceiling."""
+    """Knows the lattice: integrates its memories into coordinates, so that it finds every shortcut. The ceiling.
+
+    A state keeps its coordinates when the room changes. A blocked move tells that the cell ahead is a wall, until a
+    move gets there.
+
+    Attributes:
+        cells: for each state its connected part, named after a state in it, and its axial coordinates (q, r) there.
+    """
+
+    cells: dict[int, Cell]
+
+    def reset(self, obs: Observation, info: Info) -> None:
+        super().reset(obs, info)
+        self.cells = {}
+        for transition in self.memory:
+            self._integrate(*transition)
+
+    def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
+        super().observe(obs, action, next_obs, info)
+        state, end = state_of(obs["state"]), state_of(end_of(next_obs, info))
+        self._integrate(state, action, end)
+        for source, bumped, stayed in self.memory if end != state else ():
+            if source == stayed and _ahead(self.cells[source], bumped) == self.cells[end]:  # that wall is gone
+                self.memory.forget(source, bumped)
+                self._graph = None
 
     def build_graph(self) -> nx.DiGraph:
-        """States at their coordinates within each connected part, with an edge between any two neighbours."""
-        remembered = super().build_graph()
+        """States, with an edge between any two neighbours; none leads on from a wall, or where a move was blocked."""
+        state_at = {cell: state for state, cell in self.cells.items()}
+        walls = {_ahead(self.cells[state], action) for state, action, end in self.memory if state == end}
         graph: nx.DiGraph = nx.DiGraph()
-        graph.add_nodes_from(remembered)
-        for part in nx.weakly_connected_components(remembered):
-            origin = next(iter(part))
-            where = {origin: (0, 0)}
-            for source, end in nx.bfs_edges(remembered, origin):
-                q, r = DISPLACEMENTS[remembered.edges[source, end]["action"]]
-                where[end] = (where[source][0] + int(q), where[source][1] + int(r))
-            at = {coordinates: state for state, coordinates in where.items()}
-            for state, (q, r) in where.items():
-                for action in range(N_ACTIONS):
-                    dq, dr = DISPLACEMENTS[action]
-                    neighbor = at.get((q + int(dq), r + int(dr)))
-                    if neighbor is not None and self.memory.end_of(state, action) in (None, neighbor):
-                        graph.add_edge(state, neighbor, action=action)
+        for state, cell in self.cells.items():
+            for action in range(N_ACTIONS) if cell not in walls else ():
+                neighbor = state_at.get(_ahead(cell, action))
+                if neighbor is not None and self.memory.end_of(state, action) != state:
+                    graph.add_edge(state, neighbor, action=action)
         return graph
+
+    def _integrate(self, source: int, action: int, end: int) -> None:
+        """Give both states of a transition their cells; if it connects two parts, the end's joins the source's."""
+        cell = self.cells.setdefault(source, (source, 0, 0))
+        if end == source:
+            return
+        there = part, q, r = _ahead(cell, action)
+        old_part, old_q, old_r = self.cells.get(end, there)
+        if old_part != part:
+            for state, (its_part, its_q, its_r) in self.cells.items():
+                if its_part == old_part:
+                    self.cells[state] = part, its_q + q - old_q, its_r + r - old_r
+        self.cells[end] = there
+
+
+def _ahead(cell: Cell, action: int) -> Cell:
+    """The cell to which an action leads from a cell."""
+    part, q, r = cell
+    dq, dr = DISPLACEMENTS[action].tolist()
+    return part, q + dq, r + dr

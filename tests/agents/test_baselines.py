@@ -66,6 +66,37 @@ def test_graph_agents_do_not_bump_twice_into_a_new_wall(kind):
     assert agent.act({"state": 1, "goal": 2}, {}) == 1
 
 
+def test_path_integration_keeps_its_coordinates_when_the_room_changes():
+    """A row 1 - 2 - 3, remembered from west to east, and 4 - 5 above it, remembered only by way of 3."""
+    agent = PathIntegrationAgent(seed=0)
+    agent.reset({}, {"memory_bank": [(1, 0, 2), (2, 0, 3), (3, 2, 5), (5, 3, 4)]})
+    assert agent.cells == {1: (1, 0, 0), 2: (1, 1, 0), 3: (1, 2, 0), 5: (1, 2, -1), 4: (1, 1, -1)}
+    assert agent.act({"state": 1, "goal": 3}, {}) == 0
+    agent.observe({"state": 1}, 0, {"state": 1}, {})  # the only memory of a way from 1, and the wall is all of 2
+    assert agent.cells[2] == (1, 1, 0)
+    assert [agent.act({"state": state, "goal": 3}, {}) for state in (1, 4, 5)] == [1, 0, 5]
+    assert agent.act({"state": 4, "goal": 3}, {}) == 0  # not 5, through 2, where it has not bumped into it
+    agent.observe({"state": 4}, 0, {"state": 4}, {})  # 5 is wall too: 3 is cut off
+    assert {agent.act({"state": 4, "goal": 3}, {}) for _ in range(60)} == set(range(6))
+    agent.observe({"state": 4}, 5, {"state": 2}, {})  # 2 is free again, from everywhere
+    assert agent.act({"state": 1, "goal": 3}, {}) == 0
+    assert (1, 0, 1) not in agent.memory and (4, 0, 4) in agent.memory
+
+
+def test_path_integration_joins_parts_that_a_move_connects():
+    agent = PathIntegrationAgent(seed=0)
+    agent.reset({}, {"memory_bank": [(1, 0, 2), (7, 1, 8), (8, 0, 8)]})
+    assert agent.cells == {1: (1, 0, 0), 2: (1, 1, 0), 7: (7, 0, 0), 8: (7, 1, -1)}
+    assert {agent.act({"state": 1, "goal": 8}, {}) for _ in range(60)} == set(range(6))  # no way is known
+    agent.observe({"state": 2}, 1, {"state": 7}, {})  # 7 lies north-east of 2, and 8 of 7
+    assert agent.cells == {1: (1, 0, 0), 2: (1, 1, 0), 7: (1, 2, -1), 8: (1, 3, -2)}
+    assert [agent.act({"state": state, "goal": 8}, {}) for state in (1, 2, 7)] == [0, 1, 1]
+    agent.observe({"state": 8}, 5, {"state": 9}, {})  # a place never seen before
+    agent.observe({"state": 9}, 1, {"state": 6}, {})  # 6 is where the bank has a wall, which is gone
+    assert agent.cells[6] == (1, 4, -2) and (8, 0, 8) not in agent.memory
+    assert agent.act({"state": 8, "goal": 6}, {}) == 0
+
+
 @pytest.mark.parametrize("kind", [MemoryGraphAgent, PathIntegrationAgent])
 def test_graph_agents_without_anywhere_to_go_still_move(kind):
     agent, mask = kind(seed=0), {"action_mask": [0, 0, 1, 0, 0, 0]}

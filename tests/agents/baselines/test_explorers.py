@@ -54,6 +54,51 @@ def test_the_frontier_agent_does_not_bump_into_a_wall_twice(env):
     assert sum(a == b for a, b in zip(path, path[1:], strict=False)) <= 3
 
 
+def first_moves(visited, walls, ordered, start=9):
+    """The actions that the agent may take first, when it has visited and bumped into these locations."""
+    actions = set()
+    for seed in range(60):
+        agent = LatticeFrontierAgent(2, seed, ordered).spawn(seed)
+        agent.reset({}, {"location": start})
+        agent.visited |= set(visited)
+        agent.graph.remove_nodes_from(walls)
+        actions.add(agent.act({}, {}))
+    return actions
+
+
+# Around the centre, 9, lie 10, 5, 4, 8, 13 and 14, in the order of actions; each has three neighbours on the rim.
+@pytest.mark.parametrize(
+    "visited, walls, better",
+    [
+        ([], [], {0, 1, 2, 3, 4, 5}),  # each beside one visited and five not: -1 + 5 / 2
+        ([10], [], {1, 5}),  # 5 and 14 are beside two visited locations: -2 + 4 / 2
+        ([10], [1], {5}),  # 5 is beside a wall, which is worse than a location not visited
+        ([10, 5, 4, 8, 13], [], {5}),  # the last one
+    ],
+)
+def test_the_order_of_frontiers_by_hand(visited, walls, better):
+    assert first_moves(visited, walls, ordered=True) == better
+    every = {action for action, location in enumerate((10, 5, 4, 8, 13, 14)) if location not in visited}
+    assert first_moves(visited, walls, ordered=False) == every
+
+
+def test_the_rim_hems_in_most():
+    """Beside 5 lie 1 and 6, each with two neighbours off the lattice, and the corner 2 with three."""
+    agent = LatticeFrontierAgent(2, 0, ordered=True)
+    agent.reset({}, {"location": 5})
+    assert agent.openness(1) == -2 * 2 - 1 + 0.5 * 3
+    assert agent.openness(2) == -2 * 3 - 1 + 0.5 * 2
+    assert agent.openness(6) == -2 * 2 - 1 + 0.5 * 3
+    assert agent.act({}, {}) == 1  # to 2, north-east
+
+
+@pytest.mark.parametrize("start, way", [(8, [8, 9, 10, 11]), (10, [10, 9, 8, 7])])
+def test_the_oracle_takes_the_better_of_two_directions(env, start, way):
+    """In a corridor 7 - 8 - 9 - 10 - 11: the other end is one step away, and with it three steps find less."""
+    room = Room(2, range(19), walls=[*range(7), *range(12, 19)])
+    assert walk(OracleExplorer(3), env, 3, seed=0, options={"room": room, "start": start}) == way
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_the_oracle_never_bumps_and_goes_round_the_whole_room(env, seed):
     path = walk(OracleExplorer(15), env, 60, seed=seed)

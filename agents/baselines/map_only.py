@@ -1,0 +1,90 @@
+"""MiniGrid without anything learned: the memories put together as a map, and MiniGrid's rule of light."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from eswm_gym.rooms.grid import EMPTY, FORWARD, HERE, IN_FRONT, LEFT, N_ACTIONS, N_CELLS, RIGHT, WALL
+from eswm_gym.rooms.grid.views import _is_lit
+from eswm_gym.world_model import MASKED, EncodedBank, ViewTransformer, ViewTransformerConfig
+from eswm_gym.world_model.codecs import EgocentricCodec
+from eswm_gym.world_model.eswm import ESWM
+from eswm_gym.world_model.registration import INVERSE, N_KINDS, STAY, Registration, kinds_of, motion_of
+from eswm_gym.world_model.view_transformer import ViewPrediction
+
+FLOOR = 1e-4  # added to probabilities before their logarithm is taken
+
+
+class MapOnly(ViewTransformer):
+    """What a `ViewTransformer` has before it learns anything: registration at its initial constants.
+
+    It completes a view as the map shows it at the place in question, and what the given view shows of it; of that, one
+    sees the cells that light reaches. If it is not known what one of these cells is, the answer is "I don't know". The
+    action between two views is the one that makes the second view likeliest after the first.
+
+    `ESWMAgent(MapOnly())` navigates, explores and adapts with it, and the evaluation of models measures it.
+
+    Args:
+        size: width of the rooms in cells, the walls around included.
+    """
+
+    def __init__(self, size: int = 9) -> None:
+        ESWM.__init__(self, ViewTransformerConfig(size=size, layers=0))  # and none of the layers of its class
+        self.codec = EgocentricCodec(dim=1, cell_dim=1)  # only to refuse views that are none
+        self.registration = Registration(size)
+        self.requires_grad_(False).eval()
+
+    def encode(self, memories: Tensor) -> EncodedBank:
+        self.check_length(memories)
+        return EncodedBank(memories, self.registration.build_map(memories))
+
+    def predict(self, bank: EncodedBank, query: Tensor) -> ViewPrediction:  # type: ignore[override]
+        source, action, end = query[..., :N_CELLS], query[..., N_CELLS], query[..., N_CELLS + 1 :]
+        no_source = source[..., 0] == MASKED
+        given = torch.where(no_source[..., None], end, source)
+        acted = action.clamp(min=0)
+        motion = torch.where(no_source, INVERSE.to(query.device)[acted], motion_of(given, acted))
+        mapped = self.look_up(bank, given, motion)
+        # A step ahead that ends before a wall was a step into it, unless the map has floor behind.
+        floor_behind = mapped[..., HERE, WALL:].sum(-1) > 0.5
+        bumped = no_source & (action == FORWARD) & (end[..., IN_FRONT] == WALL) & ~floor_behind
+        view, known = self.see(mapped, given, torch.where(bumped, STAY, motion))
+        unknown = torch.logit(1 - known, eps=FLOOR)[..., None].expand(-1, -1, 2)
+        return ViewPrediction(view, self._action_between(bank, source, end), view, unknown)
+
+    def look_up(self, bank: EncodedBank, given: Tensor, motion: Tensor) -> Tensor:
+        """(B, Q, 25, 8) what the map shows around the places to which motions (B, Q) lead from views (B, Q, 25)."""
+        registration, views = self.registration, bank.cache
+        pose = registration.move(registration.poses(registration.match(given, views)), motion)  # (B, Q, P)
+        return (pose @ views).unflatten(2, (N_CELLS, N_KINDS))
+
+    def see(self, mapped: Tensor, given: Tensor, motion: Tensor) -> tuple[Tensor, Tensor]:
+        """The views after motions (B, Q) from the given views (B, Q, 25), what these do not show as it is mapped.
+
+        Returns:
+            (B, Q, 25, 9) log-probabilities of the class of each cell, and (B, Q) how probable it is that the map or the
+            given view shows the least certain of the cells that one sees.
+        """
+        shown = kinds_of(self.registration.carry_over(given, motion))
+        cells = torch.where(shown.sum(-1, keepdim=True) > 0, shown, mapped)
+        cells[..., HERE, :] = 0.0
+        cells[..., HERE, EMPTY - 1] = 1.0  # one never sees what one stands on
+        lit = _is_lit((cells[..., WALL - 1] > 0.5).cpu().numpy())
+        lit = torch.from_numpy(lit).to(cells.device)[..., None]  # (B, Q, 25, 1)
+        known = torch.where(lit, cells.sum(-1, keepdim=True), 1.0).amin((2, 3)).clamp(max=1)
+        view = torch.cat([~lit, cells * lit], -1) + FLOOR  # the first class is UNSEEN
+        return (view / view.sum(-1, keepdim=True)).log(), known
+
+    def _action_between(self, bank: EncodedBank, source: Tensor, end: Tensor) -> Tensor:
+        """(B, Q, 4) log-likelihoods of the end view (B, Q, 25) after each action; those of queries without it are 0."""
+        fit = source.new_zeros(*source.shape[:2], N_ACTIONS + 1, dtype=torch.float)
+        both = (source[..., 0] != MASKED) & (end[..., 0] != MASKED)
+        fit[..., -1] = -torch.inf  # the answer is never that no action is known
+        if both.any():  # never where an agent imagines the ends of moves
+            source, end = source * both[..., None], end * both[..., None]
+            for action in (LEFT, RIGHT, FORWARD):
+                motion = motion_of(source, torch.full_like(source[..., 0], action))
+                view, _ = self.see(self.look_up(bank, source, motion), source, motion)
+                fit[..., action] = view.gather(-1, end[..., None])[..., 0].sum(-1)
+        return fit
