@@ -104,14 +104,13 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
     ## Information
     `reset()` and `step()` return:
 
-    - `action_mask`: (3,) int8, all 1, since every action can be tried. The method `action_masks()` returns
-      the same as bool.
+    - `action_mask`: (3,) int8, all 1: every action can be tried. `action_masks()` returns the same as bool.
     - `pose`: (3,) int64, where the agent is.
     - `is_success`: bool, whether the task is done.
     - `blocked`: bool, whether the last action left the agent where it was.
-    - `shortest_path_length`: int, actions from here to the goal, turns too, -1 if walls were added that cut it
-      off. Only in the task `navigate`.
-    - `coverage`: float, how much has been seen of what can be seen. Only in the task `explore`.
+    - `shortest_path_length`: int, actions from here to the goal, turns too, -1 if new walls cut it off. Only in the
+      task `navigate`.
+    - `coverage`: float, the share of what can be seen that has been seen. Only in the task `explore`.
 
     With `memory_bank="cover"`, `reset()` also returns:
 
@@ -122,8 +121,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
     ## Arguments
     - `task="navigate"`: or `"explore"`.
     - `memory_bank="none"`: or `"cover"`, what `ESWM-MiniGrid-v0` uses.
-    - `render_mode=None`: `"human"` or `"rgb_array"`. Pictures of the whole room show the goal pose as a small
-      white triangle.
+    - `render_mode=None`: `"human"` or `"rgb_array"`. Pictures of the whole room show the goal pose as a white triangle.
     - `max_steps=None`: MiniGrid's own time limit; None is no limit.
     - `highlight`, `tile_size`, `screen_size`, `agent_pov`: MiniGrid's.
 
@@ -165,7 +163,8 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
         self.action_space = spaces.Discrete(N_ACTIONS)
         self.goal: Pose | None = None
 
-    def reset(
+    # MiniGridEnv leaves the types of its observations and actions open.
+    def reset(  # type: ignore[override]
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start an episode; see the class for `options`.
@@ -188,7 +187,9 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
             info["memory_bank"] = cover_bank(grid, self.np_random)
         return self.gen_obs(), info
 
-    def step(self, action: int | np.integer) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(  # type: ignore[override]
+        self, action: int | np.integer
+    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Take one step.
 
         Raises:
@@ -202,7 +203,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
         new = self._sight[self._index()] & ~self._seen
         self._seen |= new
         info = self._info(self._is_success(), blocked=self.pose == before)
-        return obs, self._reward(info["is_success"], new.sum()), info["is_success"], truncated, info
+        return obs, self._reward_of_step(info["is_success"], new.sum()), info["is_success"], truncated, info
 
     def gen_obs(self) -> dict[str, Any]:
         """Return the observation; MiniGrid's `step` calls it."""
