@@ -182,7 +182,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
         self._seen = self._sight[self._index()].copy()
         if self.render_mode == "human":
             self.render()
-        info = self._info(self._is_success(), blocked=False)
+        info = self._info(blocked=False)
         if self.memory_bank == "cover":
             info["memory_bank"] = cover_bank(grid, self.np_random)
         return self.gen_obs(), info
@@ -202,7 +202,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
         obs, _, _, truncated, _ = super().step(action)
         new = self._sight[self._index()] & ~self._seen
         self._seen |= new
-        info = self._info(self._is_success(), blocked=self.pose == before)
+        info = self._info(blocked=self.pose == before)
         return obs, self._reward_of_step(info["is_success"], new.sum()), info["is_success"], truncated, info
 
     def gen_obs(self) -> dict[str, Any]:
@@ -318,9 +318,8 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
         (steps,) = as_integers([state["step_count"]], 1, "step_count")
         if steps < 0:
             raise ValueError(f"step_count must not be negative, got {steps}")
-        self.np_random.bit_generator.state = state["rng"]
+        self.np_random.bit_generator.state, self._seen = state["rng"], seen
         self._enter(grid, pose, goal, steps)
-        self._seen = seen
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "window": None, "clock": None}  # a window can be neither copied nor pickled
@@ -394,8 +393,8 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
     def _is_success(self) -> bool:
         return self.pose == self.goal if self.goal is not None else not (self._seeable & ~self._seen).any()
 
-    def _info(self, is_success: bool, blocked: bool) -> dict[str, Any]:
-        info = {**super()._info(is_success, blocked), "pose": np.array(self.pose, np.int64)}
+    def _info(self, blocked: bool) -> dict[str, Any]:
+        info = {**super()._info(blocked), "pose": np.array(self.pose, np.int64)}
         if self.goal is None:
             info["coverage"] = float(1 - (self._seeable & ~self._seen).sum() / self._seeable.sum())
         return info
