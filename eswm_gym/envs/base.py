@@ -59,6 +59,10 @@ class RoomEnv(gym.Env[dict[str, Any], Any]):
     def action_masks(self) -> np.ndarray:
         """(A,) bool, the actions that `info["action_mask"]` allows; the name is MaskablePPO's."""
 
+    @abstractmethod
+    def _is_success(self) -> bool:
+        """Whether the task is done."""
+
     def _check_arguments(self, task: str, memory_bank: str, render_mode: str | None) -> None:
         require_choices(
             task=(task, TASKS),
@@ -77,14 +81,16 @@ class RoomEnv(gym.Env[dict[str, Any], Any]):
         if (state["goal"] is None) != (self.task == "explore"):
             raise ValueError(f"the task is {self.task!r}, but the state's goal is {state['goal']!r}")
 
-    def _reward(self, is_success: bool, n_new: int) -> float:
+    def _reward_of_step(self, is_success: bool, n_new: int) -> float:
         """The reward of a step; `n_new` is what it showed for the first time."""
         if self.task == "explore":
             return float(n_new)
         return 1.0 if is_success else STEP_PENALTY
 
-    def _info(self, is_success: bool, blocked: bool) -> dict[str, Any]:
-        info = {"action_mask": self.action_masks().astype(np.int8), "is_success": is_success, "blocked": blocked}
+    def _info(self, blocked: bool) -> dict[str, Any]:
+        """What `reset` and `step` say in all worlds; `blocked`: whether the last action left the agent where it was."""
+        info: dict[str, Any] = {"action_mask": self.action_masks().astype(np.int8)}
+        info |= {"is_success": self._is_success(), "blocked": blocked}
         if self.goal is not None:
             info["shortest_path_length"] = self.shortest_path_length
         return info

@@ -146,7 +146,7 @@ class HexRoomEnv(RoomEnv):
         self._room = room
         self._visited = np.arange(room.n_locations) == self.location
         self._measure()
-        info = self._info(self._is_success(), blocked=False)
+        info = self._info(blocked=False)
         if self.memory_bank == "spanning":
             info["memory_bank"] = pad([room.memory_bank(self.np_random)], room.n_locations - 1)[0]
         if self.render_mode == "human":
@@ -166,8 +166,8 @@ class HexRoomEnv(RoomEnv):
         before, self.location = self.location, int(self.room.targets[self.location, int(action)])
         first_visit = not self._visited[self.location]
         self._visited[self.location] = True
-        info = self._info(self._is_success(), blocked=self.location == before)
-        reward = self._reward(info["is_success"], first_visit)
+        info = self._info(blocked=self.location == before)
+        reward = self._reward_of_step(info["is_success"], first_visit)
         if self.render_mode == "human":
             self.render()
         return self._observation(), reward, info["is_success"], False, info
@@ -328,8 +328,8 @@ class HexRoomEnv(RoomEnv):
         shown = {"state": self.location} | ({} if self.goal is None else {"goal": self.goal})
         return {key: self.observe(int(self.room.states[location])) for key, location in shown.items()}
 
-    def _info(self, is_success: bool, blocked: bool) -> dict[str, Any]:
-        return {**super()._info(is_success, blocked), "location": self.location}
+    def _info(self, blocked: bool) -> dict[str, Any]:
+        return {**super()._info(blocked), "location": self.location}
 
 
 def _starts(room: Room) -> np.ndarray:

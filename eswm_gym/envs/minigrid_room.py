@@ -104,14 +104,13 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
     ## Information
     `reset()` and `step()` return:
 
-    - `action_mask`: (3,) int8, all 1, since every action can be tried. The method `action_masks()` returns
-      the same as bool.
+    - `action_mask`: (3,) int8, all 1: every action can be tried. `action_masks()` returns the same as bool.
     - `pose`: (3,) int64, where the agent is.
     - `is_success`: bool, whether the task is done.
     - `blocked`: bool, whether the last action left the agent where it was.
-    - `shortest_path_length`: int, actions from here to the goal, turns too, -1 if walls were added that cut it
-      off. Only in the task `navigate`.
-    - `coverage`: float, how much has been seen of what can be seen. Only in the task `explore`.
+    - `shortest_path_length`: int, actions from here to the goal, turns too, -1 if new walls cut it off. Only in the
+      task `navigate`.
+    - `coverage`: float, the share of what can be seen that has been seen. Only in the task `explore`.
 
     With `memory_bank="cover"`, `reset()` also returns:
 
@@ -122,8 +121,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
     ## Arguments
     - `task="navigate"`: or `"explore"`.
     - `memory_bank="none"`: or `"cover"`, what `ESWM-MiniGrid-v0` uses.
-    - `render_mode=None`: `"human"` or `"rgb_array"`. Pictures of the whole room show the goal pose as a small
-      white triangle.
+    - `render_mode=None`: `"human"` or `"rgb_array"`. Pictures of the whole room show the goal pose as a white triangle.
     - `max_steps=None`: MiniGrid's own time limit; None is no limit.
     - `highlight`, `tile_size`, `screen_size`, `agent_pov`: MiniGrid's.
 
@@ -165,7 +163,8 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
         self.action_space = spaces.Discrete(N_ACTIONS)
         self.goal: Pose | None = None
 
-    def reset(
+    # MiniGridEnv leaves the types of its observations and actions open.
+    def reset(  # type: ignore[override]
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start an episode; see the class for `options`.
@@ -183,12 +182,14 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
         self._seen = self._sight[self._index()].copy()
         if self.render_mode == "human":
             self.render()
-        info = self._info(self._is_success(), blocked=False)
+        info = self._info(blocked=False)
         if self.memory_bank == "cover":
             info["memory_bank"] = cover_bank(grid, self.np_random)
         return self.gen_obs(), info
 
-    def step(self, action: int | np.integer) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(  # type: ignore[override]
+        self, action: int | np.integer
+    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Take one step.
 
         Raises:
@@ -201,8 +202,8 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
         obs, _, _, truncated, _ = super().step(action)
         new = self._sight[self._index()] & ~self._seen
         self._seen |= new
-        info = self._info(self._is_success(), blocked=self.pose == before)
-        return obs, self._reward(info["is_success"], new.sum()), info["is_success"], truncated, info
+        info = self._info(blocked=self.pose == before)
+        return obs, self._reward_of_step(info["is_success"], new.sum()), info["is_success"], truncated, info
 
     def gen_obs(self) -> dict[str, Any]:
         """Return the observation; MiniGrid's `step` calls it."""
@@ -317,9 +318,8 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
         (steps,) = as_integers([state["step_count"]], 1, "step_count")
         if steps < 0:
             raise ValueError(f"step_count must not be negative, got {steps}")
-        self.np_random.bit_generator.state = state["rng"]
+        self.np_random.bit_generator.state, self._seen = state["rng"], seen
         self._enter(grid, pose, goal, steps)
-        self._seen = seen
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "window": None, "clock": None}  # a window can be neither copied nor pickled
@@ -393,8 +393,8 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
     def _is_success(self) -> bool:
         return self.pose == self.goal if self.goal is not None else not (self._seeable & ~self._seen).any()
 
-    def _info(self, is_success: bool, blocked: bool) -> dict[str, Any]:
-        info = {**super()._info(is_success, blocked), "pose": np.array(self.pose, np.int64)}
+    def _info(self, blocked: bool) -> dict[str, Any]:
+        info = {**super()._info(blocked), "pose": np.array(self.pose, np.int64)}
         if self.goal is None:
             info["coverage"] = float(1 - (self._seeable & ~self._seen).sum() / self._seeable.sum())
         return info

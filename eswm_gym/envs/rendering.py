@@ -182,11 +182,11 @@ class Renderer:
     def _beliefs(self, canvas, room: Room, centres: np.ndarray, overlay: Overlay) -> None:
         def draw(move: Move, color, thickness: float, crossed: bool = False) -> None:
             faded = np.array(color) * move.probability + np.array(LIGHT) * (1 - move.probability)
-            color, start, end = tuple(faded.round()), centres[move.start], centres[move.end]
+            color, ends = tuple(faded.round()), centres[[move.start, move.end]]
             if move.start == move.end:
-                middle = self._bar(canvas, start, _direction(room.lattice, move.action), color, thickness)
+                middle = self._bar(canvas, ends[0], _direction(room.lattice, move.action), color, thickness)
             else:
-                middle = self._arrow(canvas, start, end, color, thickness)
+                middle = self._arrow(canvas, ends, color, thickness)
             if crossed:
                 self._cross(canvas, middle)
 
@@ -211,9 +211,10 @@ class Renderer:
             else:
                 yield (centres[location] + _direction(room.lattice, action) * PIXELS * SMOOTH * 0.42).round(6)
 
-    def _arrow(self, canvas, start: np.ndarray, end: np.ndarray, color, thickness: float) -> np.ndarray:
-        """An arrow between two centres; returns its middle."""
+    def _arrow(self, canvas, ends: np.ndarray, color, thickness: float) -> np.ndarray:
+        """An arrow between two centres (2, 2); returns its middle."""
         unit = PIXELS * SMOOTH
+        start, end = ends
         ahead = (end - start) / np.linalg.norm(end - start)
         side = _side(ahead) * unit  # arrows of the opposite direction run on the other side
         tail, tip = start + ahead * unit * 0.3 + side * 0.09, end - ahead * unit * 0.3 + side * 0.09
@@ -278,10 +279,10 @@ class Renderer:
             across = np.array([[-0.15, 0.0], [0.15, 0.0]]) * PIXELS * SMOOTH
             big = self.pygame.font.Font(None, round(PIXELS * SMOOTH * 0.5))
             items += [
-                ("memory", lambda on, c: self._arrow(on, *(c + apart), BLACK, 0.065)),
-                ("imagined", lambda on, c: self._arrow(on, *(c + apart), GREEN, 0.04)),
-                ("wrongly", lambda on, c: self._arrow(on, *(c + apart), PURPLE, 0.04)),
-                ("forgotten", lambda on, c: self._cross(on, self._arrow(on, *(c + apart), VERMILLION, 0.05))),
+                ("memory", lambda on, c: self._arrow(on, c + apart, BLACK, 0.065)),
+                ("imagined", lambda on, c: self._arrow(on, c + apart, GREEN, 0.04)),
+                ("wrongly", lambda on, c: self._arrow(on, c + apart, PURPLE, 0.04)),
+                ("forgotten", lambda on, c: self._cross(on, self._arrow(on, c + apart, VERMILLION, 0.05))),
                 ("unknown", lambda on, c: self._text(on, big, "?", c, VERMILLION)),
                 ("plan", lambda on, c: self._line(on, c + across)),
             ]

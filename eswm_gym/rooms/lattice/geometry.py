@@ -96,10 +96,12 @@ class HexLattice(Lattice):
     Attributes:
         radius: steps from the centre to the rim; 2 gives 19 locations and 3 gives 37.
         axial: (L, 2) int, axial coordinates (q, r) of each location.
+        displacements: (6, 2) int, what each action adds to them.
     """
 
     radius: int
     axial: np.ndarray
+    displacements: np.ndarray
 
 
 @cache
