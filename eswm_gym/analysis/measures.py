@@ -86,8 +86,8 @@ class Triplets:
     def queries_to_reference(self) -> PlaceQueries:
         """Which action leads from A, B and C to A: action predictions that start from the three places.
 
-        So each vector knows of A. A linear layer adds up a score for each of its three vectors and could not compare the
-        places of B and C with that of A by itself.
+        So each vector knows of A. A linear layer adds up a score for each of its three vectors, and by itself it could
+        not compare the places of B and C with that of A.
         """
         states = np.take_along_axis(self.banks.rooms.states, self.places, 1)
         return self._ask(states, np.repeat(states[:, :1], 3, 1))
