@@ -35,20 +35,20 @@ def place_colors(positions: np.ndarray) -> np.ndarray:
     return np.where(linear > 0.0031308, 1.055 * linear ** (1 / 2.4) - 0.055, 12.92 * linear).T
 
 
-def draw_room(axis: Any, rooms: RoomBatch, room: int = 0, cluster: np.ndarray | None = None) -> None:
+def draw_room(axis: Any, rooms: RoomBatch, cluster: np.ndarray | None = None) -> None:
     """Draw a hexagonal room: its places in their colours, walls dark, what is not observed pale, walls there hatched.
 
     Args:
         axis: matplotlib axes.
-        rooms, room: which room.
+        rooms: the first of them is drawn.
         cluster: (L,) int, -1 for what is not observed; the locations of clusters but the first get a dark rim.
     """
     from matplotlib.patches import RegularPolygon
 
     xy, colors = rooms.lattice.xy, place_colors(rooms.lattice.xy)
-    observed = rooms.observed[room] if cluster is None else cluster >= 0
+    observed = rooms.observed[0] if cluster is None else cluster >= 0
     for i, centre in enumerate(xy):
-        wall = rooms.walls[room, i]
+        wall = rooms.walls[0, i]
         face = WALL_COLOR if wall and observed[i] else "#b8b8b8" if wall else colors[i] if observed[i] else HIDDEN_COLOR
         rim = INK if cluster is not None and cluster[i] > 0 else "white"
         hexagon = RegularPolygon(tuple(centre), 6, radius=0.56, facecolor=face, edgecolor=rim, linewidth=0.8)
@@ -109,8 +109,8 @@ def laid_out(embedding: np.ndarray, positions: np.ndarray) -> np.ndarray:
     return orthogonal_procrustes(embedding - embedding.mean(0), positions - positions.mean(0))[0]
 
 
-def free_edges(rooms: RoomBatch, room: int = 0, observed: np.ndarray | None = None) -> np.ndarray:
-    """(E, 2) int, neighbours of a room that are both free and observed."""
-    free = ~rooms.walls[room] & (rooms.observed[room] if observed is None else observed)
+def free_edges(rooms: RoomBatch, observed: np.ndarray | None = None) -> np.ndarray:
+    """(E, 2) int, neighbours in the first of the rooms that are both free and observed."""
+    free = ~rooms.walls[0] & (rooms.observed[0] if observed is None else observed)
     edges = rooms.lattice.edges
     return edges[free[edges].all(1)]

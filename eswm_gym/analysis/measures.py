@@ -86,8 +86,8 @@ class Triplets:
     def queries_to_reference(self) -> PlaceQueries:
         """Which action leads from A, B and C to A: action predictions that start from the three places.
 
-        What links the three vectors is then in them: a linear layer, being a sum of one score for each of its three
-        vectors, cannot compare the places of B and C with that of A.
+        So each vector knows of A. A linear layer adds up a score for each of its three vectors, and by itself it could
+        not compare the places of B and C with that of A.
         """
         states = np.take_along_axis(self.banks.rooms.states, self.places, 1)
         return self._ask(states, np.repeat(states[:, :1], 3, 1))
@@ -126,17 +126,19 @@ def _distances(position: np.ndarray, places: np.ndarray) -> np.ndarray:
     return np.linalg.norm(position[places[:, 1:]] - position[places[:, :1]], axis=2)
 
 
+L2 = 1e-3  # penalty on the weights of the probe
+
+
 class DistanceProbe:
     """One linear layer that says whether B is farther from A than C is.
 
     Args:
-        x: (N, 3 dim) float, three concatenated activations.
+        x: (N, 3 dim) float, three concatenated activations, which are standardised here.
         farther: (N,) bool.
         seed: of the layer's first weights.
-        l2: penalty on the weights of standardised features.
     """
 
-    def __init__(self, x: np.ndarray, farther: np.ndarray, seed: int = 0, l2: float = 1e-3) -> None:
+    def __init__(self, x: np.ndarray, farther: np.ndarray, seed: int = 0) -> None:
         inputs = torch.from_numpy(np.ascontiguousarray(x, np.float32))
         target = torch.from_numpy(farther.astype(np.float32))
         self.mean, self.scale = inputs.mean(0), inputs.std(0) + 1e-6
@@ -149,7 +151,7 @@ class DistanceProbe:
         def loss() -> torch.Tensor:
             optimizer.zero_grad()
             wrong = nn.functional.binary_cross_entropy_with_logits(self.layer(inputs)[:, 0], target)
-            value = wrong + l2 * self.layer.weight.square().sum()
+            value = wrong + L2 * self.layer.weight.square().sum()
             value.backward()
             return value
 

@@ -182,6 +182,8 @@ def test_gap_belief_of_a_model_that_knows():
     targets = rooms.targets()
 
     class Knows(torch.nn.Linear):
+        device = torch.device("cpu")
+
         def encode(self, memories):
             self.first = getattr(self, "first", 0)
             return memories

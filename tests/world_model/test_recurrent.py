@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eswm_gym.world_model.recurrent import MambaBlock, Recurrent, RecurrentConfig, Scan, advance, retreat
+from eswm_gym.world_model.recurrent import MambaBlock, Recurrent, RecurrentConfig, Scan, advance, advance_gradient
 
 few = settings(max_examples=10)
 CONFIGS = [
@@ -79,7 +79,7 @@ def test_scan_and_its_gradient(n, s, seed):
     step, taken, rate, write, read = (torch.randn(shape, dtype=torch.double) for shape in shapes)
     inputs = [v.requires_grad_() for v in (step.abs(), taken, -rate.abs(), write, read)]
     weight = torch.randn(n, s, 4, dtype=torch.double)
-    mine, theirs = Scan.apply(advance, retreat, *inputs), rough_scan(*inputs)
+    mine, theirs = Scan.apply(advance, advance_gradient, *inputs), rough_scan(*inputs)
     torch.testing.assert_close(mine, theirs)
     gradient = torch.autograd.grad((mine * weight).sum(), inputs)
     expected = torch.autograd.grad((theirs * weight).sum(), inputs, materialize_grads=True)
@@ -115,7 +115,7 @@ def test_unknown_choices_are_named():
 def test_compiling_one_block_of_mamba_leaves_others_as_they_are():
     one, other = MambaBlock(24), MambaBlock(24)
     one.compile(backend="eager")
-    assert one.advance is not advance and (other.advance, other.retreat) == (advance, retreat)
+    assert one.advance is not advance and (other.advance, other.advance_gradient) == (advance, advance_gradient)
     one.load_state_dict(other.state_dict())
     x = torch.randn(2, 5, 24)
     torch.testing.assert_close(one(x), other(x))
