@@ -19,7 +19,8 @@ class AgentConfig:
     Attributes:
         trust_memory: whether a transition in the bank is a fact. False: every transition is imagined, as in the paper.
         adapt: whether the agent deletes outdated memories. False: it only adds what happens.
-        exploration: "frontier", or "uncertainty", the paper's rule; see `eswm_gym.agents.exploration`.
+        exploration: "frontier", "frontier-unordered", or "uncertainty", the paper's rule; see
+            `eswm_gym.agents.exploration`.
         algorithm: "dijkstra", "astar" or "greedy"; see `ESWMAgent.plan`.
         cost: "steps" or "uncertainty", what a plan minimises; see `eswm_gym.agents.search`.
         capacity: the greatest number of transitions in the bank; None: as many as the model was trained for.
@@ -49,6 +50,11 @@ class AgentConfig:
         for name, weight in (("beta", self.beta), ("gamma", self.gamma)):
             if not math.isfinite(weight):
                 raise ValueError(f"{name} must be a finite number, got {weight}")
+
+    @property
+    def names_frontiers(self) -> bool:
+        """Whether exploring means going to the nearest frontier, whose places have names."""
+        return self.exploration != "uncertainty"
 
     def capacity_of(self, most: int) -> int:
         """The greatest number of transitions in the bank of a model that was trained for `most`.

@@ -190,10 +190,11 @@ class ESWMAgent(Agent):
         """
         state, config, knowledge = self.number(state), self.config, self.knowledge
         actions = list(range(self.n_actions) if actions is None else actions)
-        if config.exploration == "frontier":
+        if config.names_frontiers:
             if knowledge.name_unknown_ends(state, actions):
                 knowledge.imagine([knowledge], [state])
-            action = nearest_frontier(knowledge.table_at(state), knowledge.places, state, actions, self.rng)
+            table, ordered = knowledge.table_at(state), config.exploration == "frontier"
+            action = nearest_frontier(table, knowledge.places, state, actions, self.rng, ordered)
             if action is not None:
                 return action
         table = self.imagined(state).with_facts(knowledge.bumps(state, actions))
@@ -232,7 +233,7 @@ class ESWMAgent(Agent):
         _imagine([(agent, state) for agent, _, state, _ in here if agent._is_stale(state)])
         explorers = []
         for agent, obs, state, actions in here:
-            explores = not agent._knows_way(obs, state) and agent.config.exploration == "frontier"
+            explores = not agent._knows_way(obs, state) and agent.config.names_frontiers
             if explores and agent.knowledge.name_unknown_ends(state, actions):
                 explorers.append((agent, state))
         _imagine(explorers)
@@ -255,7 +256,7 @@ class ESWMAgent(Agent):
         table = self.knowledge.table
         if self.route or (table is not None and table.row(state) is not None):
             return False
-        return bool(len(self.memory)) or self.config.exploration != "frontier"
+        return bool(len(self.memory)) or not self.config.names_frontiers
 
     def _knows_way(self, obs: Observation, state: int) -> bool:
         """Whether there is a plan to follow; makes one if there is a goal and none yet."""

@@ -2,7 +2,7 @@
 
 There are two rules. "uncertainty" is the paper's: take the move with the highest score, or look ahead if all moves from
 here are certain. "frontier" is ours: go to the nearest place not visited yet and, of several, to the least open one,
-which would be the hardest to visit later.
+which would be the hardest to visit later. "frontier-unordered" takes any of these.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from eswm_gym.agents.places import Place
 from eswm_gym.agents.planning import UNKNOWN, TransitionTable, search
 
-RULES = ("frontier", "uncertainty")
+RULES = ("frontier", "frontier-unordered", "uncertainty")
 # What each neighbour of an unvisited place adds to its openness; the least open place is visited first. A place between
 # visited ones and the rim becomes a dead end unless it is visited in passing (as in Warnsdorff's rule for the knight's
 # tour). A place next to a wall is likely to be wall too. Chosen in rooms that no table uses, for an explorer that knew
@@ -57,6 +57,7 @@ def nearest_frontier(
     state: int,
     actions: Collection[int],
     rng: np.random.Generator,
+    ordered: bool = True,
 ) -> int | None:
     """The first move of the shortest way to a place not visited yet, None if no way is known.
 
@@ -66,6 +67,7 @@ def nearest_frontier(
         state: where the agent is.
         actions: what it may choose from here.
         rng: breaks ties.
+        ordered: whether the least open of the nearest places comes first, by `OPENNESS`.
     """
 
     def ends_of(place: int) -> list[int]:
@@ -92,7 +94,7 @@ def nearest_frontier(
                 if end in first or kind in (Place.WALL, Place.OUTSIDE):
                     continue
                 if kind is Place.FRONTIER:
-                    found.append((openness(end), rng.random(), step))
+                    found.append((openness(end) if ordered else 0.0, rng.random(), step))
                 else:
                     following.append(end)
                 if end != UNKNOWN:

@@ -28,7 +28,7 @@ import networkx as nx
 import numpy as np
 from common.cli import agent_parser, finish, room_seeds
 from common.intervals import mean, rate
-from common.models import find_hex_model
+from common.models import agents_in_part, find_hex_model
 from common.rows import Row, Test
 from common.tests import compare
 from tqdm import tqdm
@@ -37,6 +37,7 @@ from eswm_gym.agents import Agent, ESWMAgent
 from eswm_gym.agents.baselines import (
     A2CLSTMAgent,
     EPNAgent,
+    MapOnly,
     MemoryGraphAgent,
     PathIntegrationAgent,
     RandomAgent,
@@ -73,16 +74,16 @@ def new_wall(room: Room, length: int, rng: np.random.Generator, keep: set[int]) 
     return best
 
 
-def setups_of(seeds: Sequence[int], room: Room | None = None) -> tuple[list[Setup], list[Room]]:
+def setups_of(seeds: Sequence[int], room: Room | None = None, env_id: str = ENV_ID) -> tuple[list[Setup], list[Room]]:
     """Episodes with the full new wall, and their rooms as they were before it."""
-    env = gym.make(ENV_ID).unwrapped
+    env = gym.make(env_id).unwrapped
     setups, rooms = [], []
     for seed in seeds:
         options = {} if room is None else {"room": room}
         env.reset(seed=seed, options=options)
         rooms.append(env.room.copy())
         wall = new_wall(env.room, FULL, np.random.default_rng([seed, 1]), {env.location, env.goal})
-        setups.append(Setup(ENV_ID, seed, options=options, new_walls=tuple(wall)))
+        setups.append(Setup(env_id, seed, options=options, new_walls=tuple(wall)))
     return setups, rooms
 
 
@@ -110,12 +111,17 @@ def rows_of(
 
 
 def rows_of_changes(
-    setting: str, methods: dict[str, Agent], seeds: Sequence[int], seed: int, room: Room | None = None
+    setting: str,
+    methods: dict[str, Agent],
+    seeds: Sequence[int],
+    seed: int,
+    room: Room | None = None,
+    env_id: str = ENV_ID,
 ) -> tuple[list[Row], list[Test]]:
     """Rows for 0 to 5 new walls."""
-    setups, rooms = setups_of(seeds, room)
+    setups, rooms = setups_of(seeds, room, env_id)
     # Starts and goals of these walks are none of the episodes'.
-    memories = {"epn": methods["epn"].fill_memories(rooms, seed=10**9 + seed)}  # type: ignore[attr-defined]
+    memories = {name: epn.fill_memories(rooms, seed=10**9 + seed) for name, epn in methods.items() if name == "epn"}  # type: ignore[attr-defined]
     rows = []
     success: dict[str, dict[str, list[float]]] = {"success_rate": {}, "detour_success_rate": {}}
     for method, agent in tqdm(methods.items(), desc=setting, disable=None):
@@ -205,6 +211,7 @@ def rows_of_walls_on_the_way(seeds: Sequence[int], seed: int, device: str) -> li
     methods: dict[str, Agent] = {
         "random": RandomAgent(n_actions=3),
         "memory-graph": ViewGraphAgent(),
+        "map-only": ESWMAgent(MapOnly().to(device)),
         "eswm-no-editing": ESWMAgent(eswm.model, adapt=False),
         "eswm": eswm,
     }
@@ -222,21 +229,21 @@ def main(argv: list[str] | None = None) -> list[Row]:
     n = 20 if args.quick else args.episodes
     eswm = ESWMAgent(find_hex_model(args.model, args.device))
     a2c = A2CLSTMAgent.from_pretrained(device=args.device)
-    methods: dict[str, Agent] = {
-        "memory-graph": MemoryGraphAgent(),
-        "path-integration": PathIntegrationAgent(),
-        "epn": EPNAgent.from_pretrained(device=args.device),
-        "eswm-no-editing": ESWMAgent(eswm.model, adapt=False),
-        "eswm": eswm,
-    }
+    untaught: dict[str, Agent] = {"memory-graph": MemoryGraphAgent(), "path-integration": PathIntegrationAgent()}
+    epn = {"epn": EPNAgent.from_pretrained(device=args.device)}
+    eswms: dict[str, Agent] = {"eswm-no-editing": ESWMAgent(eswm.model, adapt=False), "eswm": eswm}
+    parts = agents_in_part(eswm.model)
     seeds = room_seeds(args.seed, n)
-    rows, tests = rows_of_changes("random-wall-19", methods, seeds, args.seed)
-    more_rows, more_tests = rows_of_changes("trained-room", {**methods, "a2c-lstm": a2c}, seeds, args.seed, a2c.room)
-    rows += more_rows + rows_of_removals(
-        {name: methods[name] for name in ("memory-graph", "eswm-no-editing", "eswm")}, seeds, args.seed
-    )
-    rows += rows_of_walls_on_the_way(seeds[: max(10, n // 3)], args.seed, args.device)
-    tests += more_tests
+    some = seeds[: max(10, n // 3)]
+    rows, tests = rows_of_changes("random-wall-19", {**untaught, **epn, **parts, **eswms}, seeds, args.seed)
+    for setting, methods, chosen, room, env_id in (
+        ("random-wall-37", {**untaught, **parts, **eswms}, some, None, "ESWM-RandomWall-v0"),
+        ("trained-room", {**untaught, **epn, "a2c-lstm": a2c, **eswms}, seeds, a2c.room, ENV_ID),
+    ):
+        more_rows, more_tests = rows_of_changes(setting, methods, chosen, args.seed, room, env_id)
+        rows, tests = rows + more_rows, tests + more_tests
+    rows += rows_of_removals({"memory-graph": untaught["memory-graph"], **eswms}, seeds, args.seed)
+    rows += rows_of_walls_on_the_way(some, args.seed, args.device)
     return finish(args, "adapt", rows, tests)
 
 

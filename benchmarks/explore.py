@@ -4,10 +4,16 @@ Every method starts at the same place in the same rooms and has 15 steps with 19
   random              a random walk
   epn                 trained to find goals: it looks for one that it has not seen
   lattice-frontier    knows the lattice and its place on it; goes to the nearest location not visited
+  lattice-frontier-ordered  the same, the most hemmed in first, as `eswm`
   eswm-uncertainty    the paper's rule: moves that the model is not sure of, here or ahead
+  eswm-unordered      the agent's default without its order: the nearest place not visited, any of several
+  eswm-untrained, eswm-memories-alone, eswm-model-alone  the agent in parts, as in `navigate.py`
   eswm                the agent's default: the nearest place not visited, the most hemmed in first
   oracle              knows the walls: networkx's travelling salesman, an approximation for a round trip
   bound               what nobody can exceed: the steps, or the locations that can be reached
+
+In `random-wall-19-no-mask` and `random-wall-37-no-mask` nobody is told which moves leave the lattice: they bump into
+its rim as into a wall. The explorers that know the lattice know from it all the same.
 
 In MiniGrid, `coverage` along `steps` is the share of what can be seen that has been seen after so many moves. The
 oracle goes each time where it sees most that is new for the moves that it takes.
@@ -19,21 +25,30 @@ bank and whose states the explored one holds.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
 from common.cli import agent_parser, finish, room_seeds
 from common.intervals import mean, ratio
-from common.models import find_hex_model
+from common.models import agents_in_part, find_hex_model
 from common.plots import draw_settings, save_figure
 from common.rows import Row
 from common.tests import compare
 from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent, MemoryBank
-from eswm_gym.agents.baselines import EPNAgent, GridOracleExplorer, LatticeFrontierAgent, OracleExplorer, RandomAgent
+from eswm_gym.agents.baselines import (
+    EPNAgent,
+    GridOracleExplorer,
+    LatticeFrontierAgent,
+    MapOnly,
+    OracleExplorer,
+    RandomAgent,
+)
 from eswm_gym.agents.episodes import Episode, Setup, run
 from eswm_gym.rooms import N_ACTIONS, Room
 from eswm_gym.rooms.grid import GridRooms, pose_index
@@ -117,6 +132,7 @@ def minigrid_rows(seeds: range, seed: int, device: str) -> list[Row]:
     """How much of MiniGrid's rooms each method has seen after so many moves."""
     methods: dict[str, Agent] = {
         "random": RandomAgent(n_actions=3),
+        "map-only": ESWMAgent(MapOnly().to(device)),
         "eswm": ESWMAgent.from_pretrained("minigrid", device),
         "oracle": GridOracleExplorer(),
     }
@@ -167,6 +183,40 @@ def draw_paths(episodes: dict[str, dict[str, list[Episode]]], folder: Path, n: i
         save_figure(figure, folder, f"explore-{setting}")
 
 
+class NoActionMask(gym.Wrapper):
+    """Hides `info["action_mask"]`, so that a move off the lattice is a move that one has to try."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        obs, info = self.env.reset(seed=seed, options=options)
+        del info["action_mask"]
+        return obs, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        *outcome, info = self.env.step(action)
+        del info["action_mask"]
+        return *outcome, info  # type: ignore[return-value]
+
+
+def setups_of(env_id: str, steps: int, seeds: Sequence[int], mask: bool) -> list[Setup]:
+    """Episodes of so many steps."""
+    env = env_id if mask else lambda: NoActionMask(gym.make(env_id, max_episode_steps=steps))
+    return [Setup(env, seed, max_steps=steps) for seed in seeds]
+
+
+def explore(setting: str, methods: dict[str, Agent], seeds: Sequence[int], mask: bool) -> dict[str, list[Episode]]:
+    """The episodes of each method."""
+    env_id, radius, steps = SETTINGS[setting]
+    name = setting if mask else f"{setting}-no-mask"
+    found: dict[str, list[Episode]] = {}
+    for method, agent in tqdm(methods.items(), desc=name, disable=None):
+        if method == "eswm" and mask:  # goes on until its bank is as long as a minimal spanning one
+            setups = setups_of(env_id, 10 * steps, seeds, mask)
+            found[method] = run(setups, agent, until=lambda e: len(e.agent.memory) >= LENGTH[radius])  # type: ignore[attr-defined]
+        else:
+            found[method] = run(setups_of(env_id, steps, seeds, mask), agent)
+    return found
+
+
 def main(argv: list[str] | None = None) -> list[Row]:
     options = agent_parser(__doc__, 1000, "rooms of each setting")
     args = options.parse_args(argv)
@@ -176,23 +226,22 @@ def main(argv: list[str] | None = None) -> list[Row]:
     seeds = room_seeds(args.seed, n)
     rows: list[Row] = []
     tests, drawn = [], {}
-    for setting, (env_id, radius, steps) in SETTINGS.items():
+    for setting, (_, radius, steps) in SETTINGS.items():
+        with_and_without_mask: dict[str, Agent] = {
+            "lattice-frontier": LatticeFrontierAgent(radius),
+            "lattice-frontier-ordered": LatticeFrontierAgent(radius, ordered=True),
+            "eswm-uncertainty": ESWMAgent(eswm.model, exploration="uncertainty"),
+            "eswm-unordered": ESWMAgent(eswm.model, exploration="frontier-unordered"),
+            "eswm": eswm,
+        }
         methods: dict[str, Agent] = {
             "random": RandomAgent(),
             "epn": epn,
-            "lattice-frontier": LatticeFrontierAgent(radius),
-            "eswm-uncertainty": ESWMAgent(eswm.model, exploration="uncertainty"),
-            "eswm": eswm,
+            **agents_in_part(eswm.model),
+            **with_and_without_mask,
             "oracle": OracleExplorer(steps),
         }
-        setups = [Setup(env_id, seed, max_steps=steps) for seed in seeds]
-        found: dict[str, list[Episode]] = {}
-        for method in tqdm(methods, desc=setting, disable=None):
-            if method == "eswm":  # goes on until its bank is as long as a minimal spanning one
-                until_full = [replace(setup, max_steps=10 * steps) for setup in setups]
-                found[method] = run(until_full, eswm, until=lambda e: len(e.agent.memory) >= LENGTH[radius])  # type: ignore[attr-defined]  # noqa: B023
-            else:
-                found[method] = run(setups, methods[method])
+        found = explore(setting, methods, seeds, mask=True)
         count = {method: [visited(episode, steps) for episode in some] for method, some in found.items()}
         bound = [min(reachable(e.env.unwrapped.room, e.path[0]), steps + 1) for e in found["random"]]
         for method, values in {**count, "bound": bound}.items():
@@ -206,6 +255,9 @@ def main(argv: list[str] | None = None) -> list[Row]:
         rows += mapping_rows(setting, found["eswm"], args.seed)
         tests += compare(setting, "unique_locations", count, "eswm")
         drawn[setting] = found
+        for method, some in explore(setting, with_and_without_mask, seeds, mask=False).items():
+            counted = mean([visited(episode, steps) for episode in some], args.seed)
+            rows.append(Row(f"{setting}-no-mask", method, "unique_locations", *counted))
     rows += minigrid_rows(seeds[: max(10, n // 5)], args.seed, args.device)
 
     def draw(folder: Path) -> None:

@@ -10,10 +10,13 @@ Every method walks from the same starts to the same goals in the same rooms:
   eswm-astar        the same, A* guided by distances in the latent space
   eswm-greedy       the same, straight down those distances
   eswm-uncertainty  the same with Dijkstra, a move costing -log p: what the model is sure of comes first
+  eswm-untrained, eswm-memories-alone, eswm-model-alone  the agent in parts: with random weights; with a look-up of its
+                    memories in place of the model; without trust in its memories, every transition imagined
   eswm              the agent: what the bank holds is fact, the rest imagined, a new plan where reality differs
 
 In MiniGrid, where states are views, goals are poses and a turn is a move, also:
   memory-graph      the bank's transitions and the reverses of its turns
+  map-only          the agent with a map of its memories and nothing learned in place of the model
   oracle            knows the layout and its pose
 
 `eswm-astar-euclidean` only plans: A* guided by straight distances in the latent space. A detour is a way that a wall
@@ -25,7 +28,7 @@ from __future__ import annotations
 import numpy as np
 from common.cli import agent_parser, finish, print_table, room_seeds
 from common.intervals import Estimate, mean, rate, ratio
-from common.models import find_hex_model
+from common.models import agents_in_part, find_hex_model
 from common.rows import Row, Test
 from common.tests import compare, t_test
 from tqdm import tqdm
@@ -34,6 +37,7 @@ from eswm_gym.agents import Agent, ESWMAgent, latent_maps, search
 from eswm_gym.agents.baselines import (
     EPNAgent,
     GridOracle,
+    MapOnly,
     MemoryGraphAgent,
     PathIntegrationAgent,
     RandomAgent,
@@ -41,6 +45,7 @@ from eswm_gym.agents.baselines import (
 )
 from eswm_gym.agents.episodes import Episode, Setup, optimality, run
 from eswm_gym.agents.states import state_of
+from eswm_gym.analysis import untrained
 
 # Setting, environment.
 SETTINGS = {"random-wall-19": "ESWM-RandomWall19-v0", "random-wall-37": "ESWM-RandomWall-v0"}
@@ -150,10 +155,13 @@ def guided_rows(setting: str, episodes: list[Episode], seed: int) -> list[Row]:
 
 def minigrid_rows(seeds: range, seed: int, device: str) -> tuple[list[Row], list[Test]]:
     """Rows of MiniGrid's methods."""
+    eswm = ESWMAgent.from_pretrained("minigrid", device)
     methods: dict[str, Agent] = {
         "random": RandomAgent(n_actions=3),
         "memory-graph": ViewGraphAgent(),
-        "eswm": ESWMAgent.from_pretrained("minigrid", device),
+        "map-only": ESWMAgent(MapOnly().to(device)),
+        "eswm-untrained": ESWMAgent(untrained(eswm.model.config).to(device)),
+        "eswm": eswm,
         "oracle": GridOracle(),
     }
     setups = [Setup(MINIGRID, s) for s in seeds]
@@ -179,6 +187,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
         "eswm-astar": OpenLoop(eswm.model, algorithm="astar"),
         "eswm-greedy": OpenLoop(eswm.model, algorithm="greedy"),
         "eswm-uncertainty": OpenLoop(eswm.model, cost="uncertainty"),
+        **agents_in_part(eswm.model),
         "eswm": eswm,
     }
     if eswm.model.latent_radius is None:

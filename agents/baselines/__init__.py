@@ -7,7 +7,6 @@ from eswm_gym.agents.baselines.graph_agents import MemoryGraphAgent, PathIntegra
 from eswm_gym.agents.baselines.grid_agents import GridOracle, GridOracleExplorer, ViewGraphAgent
 from eswm_gym.agents.baselines.map_only import MapOnly
 from eswm_gym.agents.baselines.random_agent import RandomAgent
-from eswm_gym.agents.baselines.untrained import untrained
 
 __all__ = [
     "A2CLSTMAgent",
@@ -21,5 +20,4 @@ __all__ = [
     "PathIntegrationAgent",
     "RandomAgent",
     "ViewGraphAgent",
-    "untrained",
 ]

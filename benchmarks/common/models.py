@@ -6,7 +6,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from eswm_gym.world_model import ESWM, ViewTransformer, available, load_model, load_pretrained
+from eswm_gym.agents import Agent, ESWMAgent
+from eswm_gym.analysis import untrained
+from eswm_gym.world_model import ESWM, available, load_model, load_pretrained
+from eswm_gym.world_model.lookup import Lookup
 from eswm_gym.world_model.pretrained import model_info, read_info
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
@@ -30,9 +33,18 @@ def find_model(name: str, device: str = "cpu") -> ESWM:
 def find_hex_model(name: str, device: str = "cpu") -> ESWM:
     """The same, for benchmarks of hexagonal rooms."""
     model = find_model(name, device)
-    if isinstance(model, ViewTransformer):
+    if model.codec.cells > 1:
         raise SystemExit(f"{name} is a model of MiniGrid's views; this takes one of hexagonal rooms")
     return model
+
+
+def agents_in_part(model: ESWM) -> dict[str, Agent]:
+    """The agent with an untrained network, with its memories and no network, and with its network alone."""
+    return {
+        "eswm-untrained": ESWMAgent(untrained(model.config).to(model.device)),
+        "eswm-memories-alone": ESWMAgent(Lookup(model.config)),
+        "eswm-model-alone": ESWMAgent(model, trust_memory=False),
+    }
 
 
 def find_info(name: str) -> dict[str, Any]:

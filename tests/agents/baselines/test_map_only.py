@@ -7,10 +7,9 @@ import torch
 
 import eswm_gym  # noqa: F401
 from eswm_gym.agents import ESWMAgent
-from eswm_gym.agents.baselines import MapOnly, untrained
-from eswm_gym.rooms.grid import GridConfig, GridRooms, pose_index, rows_of
-from eswm_gym.world_model import load_pretrained
-from eswm_gym.world_model.grid_evaluate import evaluate_views
+from eswm_gym.agents.baselines import MapOnly
+from eswm_gym.rooms.grid import GridConfig, GridRooms, GridSource, pose_index, rows_of
+from eswm_gym.world_model.evaluate import evaluate
 from eswm_gym.wrappers import MemoryBankObservation
 
 LEFT, RIGHT, FORWARD = 0, 1, 2
@@ -74,7 +73,7 @@ def test_a_step_that_ends_before_a_wall_was_a_step_into_it_unless_there_is_floor
 
 def test_right_wherever_the_bank_determines_the_answer():
     """By the rules, which know the rooms."""
-    found = evaluate_views(MapOnly(), GridConfig(), n_rooms=20, seed=5, chunk=20)
+    found = evaluate(MapOnly(), GridSource(GridConfig()), n_rooms=20, seed=5, chunk=20)
     for metric, value in found.items():
         assert value == 1 or not metric.startswith(("accuracy", "cells")), metric
 
@@ -92,15 +91,3 @@ def test_the_agent_with_it_arrives(seed):
         agent.observe(obs, action, next_obs, info)
         obs, steps = next_obs, steps + 1
     assert done and steps == shortest
-
-
-def test_untrained():
-    trained, one, same, other = load_pretrained("random-wall"), untrained(), untrained(), untrained(seed=1)
-    assert one.config == trained.config and type(one) is type(trained)
-    assert not one.training and not any(p.requires_grad for p in one.parameters())
-    weights = [torch.cat([p.flatten() for p in model.parameters()]) for model in (trained, one, same, other)]
-    assert torch.equal(weights[1], weights[2])
-    assert not torch.equal(weights[1], weights[3]) and not torch.equal(weights[0], weights[1])
-    before = torch.random.get_rng_state()
-    untrained("minigrid", seed=2)
-    assert torch.equal(before, torch.random.get_rng_state())
