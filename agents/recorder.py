@@ -15,8 +15,8 @@ from eswm_gym.agents.base import Info, Observation
 from eswm_gym.agents.beliefs import Beliefs, beliefs
 from eswm_gym.agents.eswm_agent import ESWMAgent
 from eswm_gym.agents.states import view_number
-from eswm_gym.envs.hex_room import HexRoomEnv
-from eswm_gym.envs.minigrid_room import SIZE, MiniGridRoomEnv
+from eswm_gym.envs.base import RoomEnv
+from eswm_gym.rooms import Room
 from eswm_gym.rooms.grid import GridRooms, views_of
 
 
@@ -43,9 +43,10 @@ class EpisodeRecorder:
     """
 
     def __init__(self, env: gym.Env, agent: ESWMAgent) -> None:
-        if not isinstance(env.unwrapped, HexRoomEnv | MiniGridRoomEnv):
+        if not isinstance(env.unwrapped, RoomEnv):
             raise ValueError(f"episodes are recorded in hexagonal rooms and MiniGrid rooms, not in {env.unwrapped}")
         self.env, self.agent = env, agent
+        self._world: RoomEnv = env.unwrapped
         self._frames: list[dict[str, Any]] = []
         self._views: dict[int, str] = {}  # the cells of each view by its number, in the order of the recording
         self._now: tuple[Observation, Info] | None = None  # not yet acted upon
@@ -76,17 +77,17 @@ class EpisodeRecorder:
         frames = self._frames + ([] if self._now is None else [self._frame(*self._now)])
         if not frames:
             raise ValueError("nothing has been recorded: call reset() first")
-        room = self.env.unwrapped
+        world = self._world
         about = {
-            "env": type(room).__name__ if self.env.spec is None else self.env.spec.id,
-            "seed": room.np_random_seed,
-            "task": room.task,  # type: ignore[attr-defined]
+            "env": type(world).__name__ if self.env.spec is None else self.env.spec.id,
+            "seed": world.np_random_seed,
+            "task": world.task,
             "frames": frames,
         }
-        if isinstance(room, HexRoomEnv):
-            xy = room.room.lattice.xy.round(4).tolist()
-            return {**about, "kind": "hex", "xy": xy, "states": room.room.states.tolist()}
-        return {**about, "kind": "grid", "size": SIZE, "views": list(self._views.values())}
+        if isinstance(world.layout, Room):
+            xy = world.layout.lattice.xy.round(4).tolist()
+            return {**about, "kind": "hex", "xy": xy, "states": world.layout.states.tolist()}
+        return {**about, "kind": "grid", "size": len(world.layout), "views": list(self._views.values())}
 
     def save(self, path: str | Path) -> None:
         """Write the recording as an HTML page that needs no other file. Call it before the environment's next reset.
@@ -102,14 +103,12 @@ class EpisodeRecorder:
 
     def _frame(self, obs: Observation, info: Info) -> dict[str, Any]:
         believed = beliefs(self.agent, obs["state"], info.get("forgotten", ()))
-        room = self.env.unwrapped
-        if isinstance(room, HexRoomEnv):
-            frame = {**believed.to_dict(), "walls": np.flatnonzero(room.room.walls).tolist()}
-            frame |= {"at": room.location, "goal": room.goal}
+        world, layout = self._world, self._world.layout
+        if isinstance(layout, Room):
+            frame = {**believed.to_dict(), "walls": np.flatnonzero(layout.walls).tolist()}
         else:
-            assert isinstance(room, MiniGridRoomEnv)
-            frame = self._grid_frame(believed, room.grid_classes, obs)
-            frame |= {"at": list(room.pose), "goal": room.goal}
+            frame = self._grid_frame(believed, layout, obs)
+        frame |= {"at": world.place, "goal": world.goal}
         return {**frame, "blocked": bool(info.get("blocked", False)), "success": bool(info["is_success"])}
 
     def _grid_frame(self, believed: Beliefs, grid: np.ndarray, obs: Observation) -> dict[str, Any]:

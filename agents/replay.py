@@ -13,8 +13,8 @@ import numpy as np
 from eswm_gym.agents.eswm_agent import ESWMAgent
 from eswm_gym.agents.planning import Plan
 from eswm_gym.agents.recorder import EpisodeRecorder
-from eswm_gym.envs.hex_room import HexRoomEnv
-from eswm_gym.rooms.grid import AHEAD, FORWARD, LEFT
+from eswm_gym.rooms import Room
+from eswm_gym.rooms.grid import FORWARD, moved
 
 SEED = 19  # of a room where the goal is far, behind a wall
 
@@ -34,8 +34,9 @@ def record(env_id: str = "ESWM-RandomWall-v0", seed: int = SEED, wall_at: int | 
         ValueError: if no wall could be put up, since there was no such step, plan or place.
     """
     env = gym.make(env_id)
-    recorder = EpisodeRecorder(env, ESWMAgent.from_pretrained(_model_for(env), seed=seed))
     obs, info = env.reset(seed=seed)
+    model = "random-wall" if isinstance(env.unwrapped.layout, Room) else "minigrid"  # type: ignore[attr-defined]
+    recorder = EpisodeRecorder(env, ESWMAgent.from_pretrained(model, seed=seed))
     recorder.reset(obs, info)
     step, done = 0, False
     while not done:
@@ -48,11 +49,6 @@ def record(env_id: str = "ESWM-RandomWall-v0", seed: int = SEED, wall_at: int | 
     if wall_at is not None and not 0 <= wall_at < step:
         raise ValueError(f"the episode was over after {step} steps: there is no step {wall_at} for a wall")
     return recorder
-
-
-def _model_for(env: gym.Env) -> str:
-    """The pretrained model that reads the states of an environment."""
-    return "random-wall" if isinstance(env.unwrapped, HexRoomEnv) else "minigrid"
 
 
 def _wall_off(env: gym.Env, agent: ESWMAgent, obs: dict[str, Any]) -> None:
@@ -74,15 +70,13 @@ def _wall_off(env: gym.Env, agent: ESWMAgent, obs: dict[str, Any]) -> None:
 
 def _places(room: Any, plan: Plan) -> Iterable[Any]:
     """The locations of a hexagonal room, or the cells of a grid, along a plan."""
-    if isinstance(room, HexRoomEnv):
-        return [room.room.location_of(state) for state in plan.states[1:-1]]
-    (x, y, heading), cells = room.pose, []
+    if isinstance(room.layout, Room):
+        return [room.layout.location_of(state) for state in plan.states[1:-1]]
+    pose, cells = np.array(room.place), []
     for action in plan.actions:
+        pose = moved(pose, action)
         if action == FORWARD:
-            x, y = (np.array([x, y]) + AHEAD[heading]).tolist()
-            cells.append((x, y))
-        else:
-            heading = (heading + (-1 if action == LEFT else 1)) % len(AHEAD)
+            cells.append(tuple(pose[:2].tolist()))
     return cells
 
 

@@ -82,8 +82,8 @@ def test_files_are_short():
 
 
 def test_nothing_asks_which_world_it_is_in():
-    """No `isinstance` on the class of a model or of an environment, but where knowledge is chosen."""
-    classes = {"Transformer", "ViewTransformer", "RecurrentModel", "GridConfig", "HexRoomEnv", "MiniGridRoomEnv"}
+    """No `isinstance` on the class of a model or of a world, but where knowledge is chosen."""
+    classes = {"Transformer", "ViewTransformer", "RecurrentModel", "GridConfig", "MiniGridRoomEnv"}
     wrong = []
     for file in FILES:
         for node in ast.walk(ast.parse(file.read_text())):
