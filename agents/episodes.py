@@ -33,8 +33,8 @@ class Setup:
     options: dict[str, Any] = field(default_factory=dict)
     new_walls: tuple[int, ...] = ()
 
-    def make(self) -> gym.Env:
-        """The environment, before its reset."""
+    def make(self) -> Any:
+        """The environment (`gym.Env`), before its reset."""
         return gym.make(self.env, max_episode_steps=self.max_steps) if isinstance(self.env, str) else self.env()
 
 
@@ -57,7 +57,7 @@ class Episode:
     """
 
     def __init__(self, setup: Setup, agent: Agent, memory_bank: np.ndarray | None = None) -> None:
-        self.env: Any = setup.make()
+        self.env = setup.make()
         self.setup, self.agent = setup, agent
         self.obs, self.info = self.env.reset(seed=setup.seed, options=setup.options)
         world = self.env.unwrapped

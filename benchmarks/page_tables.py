@@ -253,7 +253,7 @@ ATTENTION = Table(
         "cross": of(method="cross"),
         "cross, weights not aligned": of(method="cross-unaligned"),
         "cross, with relations": of(method="cross-relations"),
-        "joint, the paper's": of(method="joint"),
+        "joint, as in the paper": of(method="joint"),
         "joint, with relations": of(method="joint-relations"),
     },
     {"unseen: source / action / end": parts("accuracy/unseen/{part}")},

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from common.plots import bars, by_metric, curves, looks_of, save_figure
+from common.plots import bars, curves, looks_of, save_figure, words
 from common.rows import Row
 
 from eswm_gym.analysis import (
@@ -193,12 +193,12 @@ def draw_clusters(subject: Subject, rows: list[Row], folder: Path) -> None:
         axes[1, column].set_title(f"layer {len(found.vectors)}", size=10)
         some = [row for row in rows if row.setting == f"clusters-{cue}"]
         mass = [row for row in some if row.method == subject.name]
-        looks = looks_of((row.metric for row in mass), ["C0"])
-        bars(axes[2, column], mass, looks, group=lambda row: "probability, across the gap", label=by_metric)
+        bars(axes[2, column], mass, looks_of(map(_mass, mass), ["C0"]), group=lambda row: "", label=_mass)
+        axes[2, column].set_title("probability, across the gap", size=10)
         [ideal] = [row.value for row in some if row.method == "ideal"]
         axes[2, column].plot([ideal, ideal], [0.6, 1.4], color="C1", linewidth=2, label="could be known")
         axes[2, column].set_xlim(0, 1.03)
-    axes[2, 0].legend(fontsize=8, loc="lower right")
+    axes[2, 0].legend(fontsize=8, loc="upper right")
     save_figure(figure, folder, f"latent-clusters-{subject.name}")
 
 
@@ -251,6 +251,11 @@ def draw_grid(subject: Subject, banks: GridBanks, best: Mapping[str, int], folde
 def along(rows: Iterable[Row], setting: str, metric: str) -> list[Row]:
     """The rows of a metric along the layers."""
     return [row for row in rows if (row.setting, row.metric, row.along) == (setting, metric, "layer")]
+
+
+def _mass(row: Row) -> str:
+    """What the probability is of."""
+    return words(row.metric.removesuffix("_mass"))
 
 
 def _panel(figure: Figure, lines: int, columns: int, index: int, dimensions: int) -> Axes:
