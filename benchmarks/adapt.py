@@ -1,9 +1,9 @@
 """Adaptation: navigation after the room has changed (paper: section "ESWM Enables Fast Adaptation to Changes").
 
 Each agent knows the room as it was. Then 0 to 5 contiguous locations turn into wall (fewer where there is no space),
-and it has to get to a goal within 15 steps (30 in rooms of 37 locations). All methods get the same rooms, walls, starts and goals. Where a new wall
-cuts the goal off, the episode is left out: of long walls what is left is mostly easy, and `detour_success_rate` is of
-the episodes whose shortest way the new wall made longer.
+and it has to get to a goal within 15 steps, 30 in rooms of 37 locations. All methods get the same rooms, walls, starts
+and goals. Where a new wall cuts the goal off, the episode is left out: of long walls what is left is mostly easy, and
+`detour_success_rate` is of the episodes whose shortest way the new wall made longer.
   memory-graph      Dijkstra over the bank's transitions and their reverses, and what it bumps into
   path-integration  knows the lattice, keeps its coordinates and marks where it was blocked
   epn               remembers 200 transitions of the room as it was
@@ -12,10 +12,10 @@ the episodes whose shortest way the new wall made longer.
   eswm-no-editing   keeps outdated memories beside what it bumps into
   eswm              deletes the memories that a change made outdated, keeps the place on its map, plans again
 
-`random-wall-19` and `random-wall-37` are a new room in each episode, `trained-room` the one room that A2C-LSTM was trained in.
-`wall-removed`: a memory bank with a wall, which is gone, and a way that it made longer or cut off. `minigrid`: on the
-way, after two moves, a cell in the middle of the shortest way from the start turns into a wall, for all methods the
-same; path optimality is then of the moves so far and the shortest way from there.
+`random-wall-19` and `random-wall-37` are a new room in each episode, `trained-room` is the one room that A2C-LSTM was
+trained in. `wall-removed`: a memory bank with a wall, which is gone, and a way that it made longer or cut off.
+`minigrid`: on the way, after two moves, a cell in the middle of the shortest way from the start turns into a wall, for
+all methods the same; path optimality is then of the moves so far and the shortest way from there.
 """
 
 from __future__ import annotations
