@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from eswm_gym.rooms.grid import EMPTY, FORWARD, HERE, IN_FRONT, LEFT, N_ACTIONS, N_CELLS, RIGHT, WALL
-from eswm_gym.rooms.grid.views import _is_lit
+from eswm_gym.rooms.grid.views import is_lit
 from eswm_gym.world_model import MASKED, EncodedBank, ViewTransformer, ViewTransformerConfig
 from eswm_gym.world_model.codecs import EgocentricCodec
 from eswm_gym.world_model.eswm import ESWM
@@ -39,7 +39,7 @@ class MapOnly(ViewTransformer):
         self.check_length(memories)
         return EncodedBank(memories, self.registration.build_map(memories))
 
-    def predict(self, bank: EncodedBank, query: Tensor) -> ViewPrediction:  # type: ignore[override]
+    def predict(self, bank: EncodedBank, query: Tensor) -> ViewPrediction:
         source, action, end = query[..., :N_CELLS], query[..., N_CELLS], query[..., N_CELLS + 1 :]
         no_source = source[..., 0] == MASKED
         given = torch.where(no_source[..., None], end, source)
@@ -70,8 +70,8 @@ class MapOnly(ViewTransformer):
         cells = torch.where(shown.sum(-1, keepdim=True) > 0, shown, mapped)
         cells[..., HERE, :] = 0.0
         cells[..., HERE, EMPTY - 1] = 1.0  # one never sees what one stands on
-        lit = _is_lit((cells[..., WALL - 1] > 0.5).cpu().numpy())
-        lit = torch.from_numpy(lit).to(cells.device)[..., None]  # (B, Q, 25, 1)
+        walls = (cells[..., WALL - 1] > 0.5).cpu().numpy()
+        lit = torch.from_numpy(is_lit(walls)).to(cells.device)[..., None]  # (B, Q, 25, 1)
         known = torch.where(lit, cells.sum(-1, keepdim=True), 1.0).amin((2, 3)).clamp(max=1)
         view = torch.cat([~lit, cells * lit], -1) + FLOOR  # the first class is UNSEEN
         return (view / view.sum(-1, keepdim=True)).log(), known

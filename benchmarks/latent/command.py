@@ -36,7 +36,7 @@ from common.rows import Found, Row, Test
 from tqdm import tqdm
 
 from eswm_gym.analysis import untrained
-from eswm_gym.world_model import ViewTransformer, available
+from eswm_gym.world_model import available
 from latent.measures import MEASURES
 from latent.minigrid import grid_rows
 from latent.models import compare_rows
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
         model = find_model(name, args.device)
         label = "eswm" if name in available() else Path(name).stem
         subject = Subject(label, model, untrained(model.config, args.seed).to(args.device), args.seed)
-        of_model = [grid_rows] if isinstance(model, ViewTransformer) else MEASURES
+        of_model = [grid_rows] if model.codec.cells > 1 else MEASURES
         measures += [partial(measure, subject, sizes) for measure in of_model]
     if not args.model:
         measures.append(partial(compare_rows, args.seed, sizes, args.device))

@@ -16,7 +16,7 @@ from eswm_gym.rooms.grid import (
     GridRooms,
     generate_grids,
 )
-from eswm_gym.rooms.grid.views import _is_lit
+from eswm_gym.rooms.grid.views import is_lit
 from eswm_gym.world_model import EncodedBank, ViewPrediction, ViewTransformer, ViewTransformerConfig
 from eswm_gym.world_model.registration import kinds_of, motion_of
 
@@ -73,7 +73,7 @@ class Surveyor(ViewTransformer):
         sure, kind = (shown + there * (shown.sum(-1, keepdim=True) == 0)).max(-1)
         kind = torch.where(sure > 0.9, kind + 1, 0)
         kind[..., HERE] = EMPTY
-        lit = torch.from_numpy(_is_lit((kind == WALL).numpy()))
+        lit = torch.from_numpy(is_lit((kind == WALL).numpy()))
         known = (~lit | (kind > 0)).all(-1)
         end = one_hot(torch.where(lit, kind, 0), N_CLASSES) * 20.0 * known[..., None, None]
         unknown = torch.where(known, -20.0, 20.0)[..., None].expand(-1, -1, 2)

@@ -84,7 +84,7 @@ def views_of(grids: np.ndarray, pose: np.ndarray | None = None) -> np.ndarray:
         view = walled[:, cells]
     else:
         view = np.take_along_axis(walled, (cells % (size * size + 1)).reshape(batch, -1), 1).reshape(cells.shape)
-    view = np.where(_is_lit(view == WALL), view, np.int8(UNSEEN))
+    view = np.where(is_lit(view == WALL), view, np.int8(UNSEEN))
     view[..., HERE] = EMPTY
     return view
 
@@ -169,7 +169,7 @@ def _light() -> tuple[np.ndarray, np.ndarray]:
     return row, beyond
 
 
-def _is_lit(opaque: np.ndarray) -> np.ndarray:
+def is_lit(opaque: np.ndarray) -> np.ndarray:
     """(..., 25) bool, which cells light reaches from the agent, as in MiniGrid's `process_vis`."""
     bit = (1 << np.arange(VIEW, dtype=np.uint8))[:, None]
     rows = (opaque.reshape(*opaque.shape[:-1], VIEW, VIEW) * bit).sum(-2, dtype=np.uint8)  # of each distance
