@@ -48,7 +48,8 @@ class ESWMAgent(Agent):
         model: frozen world model; shared, never changed.
         trust_memory: whether what the bank holds is fact. False: every transition is imagined, as in the paper.
         adapt: whether to delete outdated memories. False: it only adds what happens.
-        exploration: "frontier", or "uncertainty", the paper's rule; see `eswm_gym.agents.exploration`.
+        exploration: "frontier", "frontier-unordered", or "uncertainty", the paper's rule; see
+            `eswm_gym.agents.exploration`.
         algorithm: how it plans; see `plan`.
         cost: what a plan should be short in; see `plan`.
         capacity: most transitions in the bank; None: as many as the model was trained for.
@@ -174,7 +175,7 @@ class ESWMAgent(Agent):
         if remembered is not None and remembered != end:
             forgotten = [self.memory.forget(state, action)]
         if expected in self.places.kind:
-            forgotten += self._visit(expected, state, end)
+            forgotten += self._visit(expected, state, action, end)
         elif self.options["adapt"] and self._album is not None and expected != end:
             if self._met_a_new_wall(state, action, end):
                 state = end  # what it saw before is no more: the memory is that of a step from here into a wall
@@ -259,10 +260,11 @@ class ESWMAgent(Agent):
         """
         state = self.number(state)
         actions = range(self.n_actions) if actions is None else actions
-        if self.options["exploration"] == "frontier":
+        if self.options["exploration"] != "uncertainty":
             if self._name_ends(state, actions):
                 self._imagine([self], [state])
-            action = nearest_frontier(self._table_at(state), self.places.kind, state, actions, self.rng)
+            ordered = self.options["exploration"] == "frontier"
+            action = nearest_frontier(self._table_at(state), self.places.kind, state, actions, self.rng, ordered)
             if action is not None:
                 return action
         table = self.imagined(state).with_facts(self._bumps(state, actions))
@@ -316,7 +318,7 @@ class ESWMAgent(Agent):
             ESWMAgent._imagine(*zip(*stale, strict=True))
         explorers = []
         for agent, obs, state, actions in here:
-            explores = not agent._knows_way(obs, state) and agent.options["exploration"] == "frontier"
+            explores = not agent._knows_way(obs, state) and agent.options["exploration"] != "uncertainty"
             if explores and agent._name_ends(state, actions):
                 explorers.append((agent, state))
         if explorers:
@@ -393,7 +395,7 @@ class ESWMAgent(Agent):
         """Whether the next decision needs a new table. Exploring, the first places have to be named before it."""
         if self._ahead or (self._table is not None and self._table.row(state) is not None):
             return False
-        return bool(len(self.memory)) or self.options["exploration"] != "frontier"
+        return bool(len(self.memory)) or self.options["exploration"] == "uncertainty"
 
     def _knows_way(self, obs: Observation, state: int) -> bool:
         """Whether there is a plan to follow, made now if need be."""
@@ -444,11 +446,12 @@ class ESWMAgent(Agent):
                 self.places.add(Place.FRONTIER if allowed else Place.OUTSIDE, state, action)
         return len(self.places.kind) > n_before
 
-    def _visit(self, place: int, state: int, end: int) -> list[Transition]:
+    def _visit(self, place: int, state: int, action: int, end: int) -> list[Transition]:
         """Learn what a named place is; returns the memories of it that were outdated, if it had been a wall."""
         if end == state:
             if self.places.kind[place] is Place.FRONTIER:
                 self.places.kind[place] = Place.WALL
+                self.places.moves.add(state, action, place)
             return []
         moves = self.places.rename(place, end)
         self._rename_in_table(place, end)

@@ -1,7 +1,8 @@
 """Where to go when there is something to find out (paper: section "Exploration in Novel Environments").
 
 Two rules. "uncertainty" is the paper's: score the moves at hand, look ahead where all of them are certain. "frontier"
-is ours: go to the nearest place not visited yet and, of several, to the one that leaves least behind it.
+is ours: go to the nearest place not visited yet and, of several, to the one that leaves least behind it; with
+"frontier-unordered", to any of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from eswm_gym.agents.places import Place
 from eswm_gym.agents.planning import UNKNOWN, TransitionTable, search
 
-RULES = ("frontier", "uncertainty")
+RULES = ("frontier", "frontier-unordered", "uncertainty")
 # How much each neighbour of an unvisited place speaks for leaving it for later. Places hemmed in by visited ones and
 # by the rim become dead ends unless they are taken in passing (as in Warnsdorff's rule for the knight's tour); places
 # beside a wall are likely to be wall themselves. Chosen on rooms of their own by an explorer that knew the lattice.
@@ -55,8 +56,11 @@ def nearest_frontier(
     state: int,
     actions: Collection[int],
     rng: np.random.Generator,
+    ordered: bool = True,
 ) -> int | None:
     """The first move of the shortest way to a place not visited yet, None if no way is known.
+
+    A place beside a wall counts as one step farther than it is: walls and rims go on, and a bump costs a step.
 
     Args:
         table: what the model imagines, named places included.
@@ -64,20 +68,21 @@ def nearest_frontier(
         state: where the agent is.
         actions: what it may choose from here.
         rng: breaks ties.
+        ordered: whether walls and `OPENNESS` count, and not the distance alone.
     """
     n_actions = table.end.shape[1]
     ends = {int(s): row for s, row in zip(table.states, table.end.tolist(), strict=True)}
 
-    def openness(place: int) -> float:
-        around = (end for end in ends.get(place, ()) if end not in (UNKNOWN, place))
-        return sum(OPENNESS[places.get(end, Place.VISITED)] for end in around)
+    def around(place: int) -> list[Place]:
+        """What lies beside a place."""
+        beside = (end for end in ends.get(place, ()) if end not in (UNKNOWN, place)) if ordered else ()
+        return [places.get(end, Place.VISITED) for end in beside]
 
     # Breadth first: the moves that first reach each place, ring by ring.
     first: dict[int, int] = {state: UNKNOWN}
-    ring = [state]
-    while ring:
-        found: list[tuple[float, float, int]] = []
-        following = []
+    ring, risky = [state], list[tuple[float, float, int]]()
+    while ring or risky:
+        found, risky, following = risky, [], []
         for here in ring:
             for action in actions if here == state else range(n_actions):
                 end = ends.get(here, [UNKNOWN] * n_actions)[action]
@@ -86,7 +91,9 @@ def nearest_frontier(
                 if end in first or kind in (Place.WALL, Place.OUTSIDE):
                     continue
                 if kind is Place.FRONTIER:
-                    found.append((openness(end), rng.random(), step))
+                    beside = around(end)
+                    candidate = sum(OPENNESS[what] for what in beside), rng.random(), step
+                    (risky if Place.WALL in beside else found).append(candidate)
                 else:
                     following.append(end)
                 if end != UNKNOWN:
