@@ -61,13 +61,15 @@ def nearest_frontier(
 ) -> int | None:
     """The first move of the shortest way to a place not visited yet, None if no way is known.
 
+    A place next to a wall counts as one step farther than it is: walls and rims go on, and a bump costs a step.
+
     Args:
         table: what the model imagines, named places included.
         places: what each named place is.
         state: where the agent is.
         actions: what it may choose from here.
         rng: breaks ties.
-        ordered: whether the least open of the nearest places comes first, by `OPENNESS`.
+        ordered: whether walls and `OPENNESS` count, and not the distance alone.
     """
 
     def ends_of(place: int) -> list[int]:
@@ -75,16 +77,16 @@ def nearest_frontier(
         row = table.row(place)
         return [UNKNOWN] * table.end.shape[1] if row is None else table.end[row].tolist()
 
-    def openness(place: int) -> float:
-        around = (end for end in ends_of(place) if end not in (UNKNOWN, place))
-        return sum(OPENNESS[places.get(end, Place.VISITED)] for end in around)
+    def around(place: int) -> list[Place]:
+        """What lies next to a place, if that counts."""
+        ends = (end for end in ends_of(place) if end not in (UNKNOWN, place)) if ordered else ()
+        return [places.get(end, Place.VISITED) for end in ends]
 
     # Breadth first: the moves that first reach each place, ring by ring.
     first: dict[int, int] = {state: UNKNOWN}
-    ring = [state]
-    while ring:
-        found: list[tuple[float, float, int]] = []
-        following = []
+    ring, risky = [state], list[tuple[float, float, int]]()
+    while ring or risky:
+        found, risky, following = risky, [], []
         for here in ring:
             ends = ends_of(here)
             for action in actions if here == state else range(len(ends)):
@@ -94,7 +96,9 @@ def nearest_frontier(
                 if end in first or kind in (Place.WALL, Place.OUTSIDE):
                     continue
                 if kind is Place.FRONTIER:
-                    found.append((openness(end) if ordered else 0.0, rng.random(), step))
+                    kinds = around(end)
+                    candidate = sum(OPENNESS[kind] for kind in kinds), rng.random(), step
+                    (risky if Place.WALL in kinds else found).append(candidate)
                 else:
                     following.append(end)
                 if end != UNKNOWN:

@@ -112,22 +112,23 @@ class SymbolKnowledge(Knowledge):
         return super().learn(happened, goal)
 
     def _revise(self, expected: int, happened: Transition, goal: Any) -> tuple[Transition, list[Transition]]:
-        state, _, end = happened
         if expected in self.map.kind:
-            return happened, self._visit(expected, state, end)
+            return happened, self._visit(expected, happened)
         if not self.config.adapt or expected == UNKNOWN:
             return happened, []
-        if expected == state:  # a wall is gone, and all bumps into it are outdated
+        if expected == happened[0]:  # a wall is gone, and all bumps into it are outdated
             return happened, self._forget_bumps_into(happened)
         if goal is not None and expected == self.number(goal):  # it is there, but cannot be reached from here
             return happened, []
         return happened, self._forget_state(expected, happened)
 
-    def _visit(self, place: int, state: int, end: int) -> list[Transition]:
+    def _visit(self, place: int, happened: Transition) -> list[Transition]:
         """Learn what a named place is; delete and return the bumps into it if it was taken for a wall."""
+        state, action, end = happened
         if end == state:
             if self.map.kind[place] is Place.FRONTIER:
                 self.map.kind[place] = Place.WALL
+                self.map.moves.add(state, action, place)  # bumps from all sides are into one wall
             return []
         moves = self.map.rename(place, end)
         self._rename_in_table(place, end)

@@ -1,6 +1,7 @@
 """Agents to compare with; each has the interface of `Agent`."""
 
 from eswm_gym.agents.baselines.a2c_lstm import A2CLSTMAgent
+from eswm_gym.agents.baselines.blind_explorer import BlindFrontierAgent
 from eswm_gym.agents.baselines.epn import EPNAgent
 from eswm_gym.agents.baselines.explorers import LatticeFrontierAgent, OracleExplorer
 from eswm_gym.agents.baselines.graph_agents import MemoryGraphAgent, PathIntegrationAgent
@@ -10,6 +11,7 @@ from eswm_gym.agents.baselines.random_agent import RandomAgent
 
 __all__ = [
     "A2CLSTMAgent",
+    "BlindFrontierAgent",
     "EPNAgent",
     "GridOracle",
     "GridOracleExplorer",

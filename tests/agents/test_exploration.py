@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from eswm_gym.agents import Place, TransitionTable
+from eswm_gym.agents import ESWMAgent, Place, TransitionTable
 from eswm_gym.agents.exploration import curiosity, most_uncertain, nearest_frontier
+from eswm_gym.world_model import ModelConfig, PathIntegrator
 
 
 def table_of(moves, states):
@@ -60,6 +61,48 @@ def test_of_two_places_equally_near_it_takes_the_one_more_hemmed_in(beside_a, be
     known = table_of(moves, [0, 100, 101])
     action = nearest_frontier(known, places, 0, range(6), np.random.default_rng(0))
     assert action == {"a": 2, "b": 5}[better]
+
+
+def test_a_place_beside_a_wall_counts_as_one_step_farther():
+    """Of 0 one move leads to a place beside a wall, another one to 1, and of 1 one to a place beside nothing."""
+    places = {100: Place.FRONTIER, 101: Place.FRONTIER, 300: Place.WALL}
+    moves = every_way(0, 0) | every_way(1, 1) | {(0, 2): 100, (0, 4): 1, (1, 5): 101, (100, 3): 300}
+    known = table_of(moves | {(101, 2): 1}, [0, 1, 100, 101])
+    rng = np.random.default_rng(0)
+    assert nearest_frontier(known, places, 0, range(6), rng) == 4  # equally far now, and more hemmed in
+    assert nearest_frontier(known, places, 0, range(6), rng, ordered=False) == 2
+    assert nearest_frontier(known, places, 1, range(6), rng) == 5
+    del moves[1, 5]
+    known = table_of(moves | every_way(1, 1), [0, 1, 100])
+    assert nearest_frontier(known, places, 0, range(6), rng) == 2  # there is no other
+    assert nearest_frontier(table_of({**moves, (0, 4): 0, (1, 5): 1}, [0, 1, 100]), places, 0, range(6), rng) == 2
+
+
+def test_without_order_the_nearest_are_equal():
+    places = {100: Place.FRONTIER, 101: Place.FRONTIER, 200: Place.OUTSIDE}
+    moves = every_way(0, 0) | {(0, 2): 100, (0, 5): 101, (100, 1): 200}
+    known = table_of(moves, [0, 100, 101])
+
+    def draws(ordered):
+        return {
+            nearest_frontier(known, places, 0, range(6), np.random.default_rng(seed), ordered) for seed in range(40)
+        }
+
+    assert draws(True) == {2} and draws(False) == {2, 5}
+
+
+def test_bumps_from_two_sides_are_into_one_wall():
+    """With a model that knows the lattice: 2 lies north-west of 1, and the cell west of 1 south-west of 2."""
+    agent = ESWMAgent(PathIntegrator(ModelConfig()), seed=0)
+    agent.reset({"state": 1}, {})
+    agent.act({"state": 1}, {})  # names the six places around
+    west, north_west = (agent.places.moves.end_of(1, action) for action in (3, 2))
+    agent.observe({"state": 1}, 2, {"state": 2}, {})
+    agent.act({"state": 2}, {})
+    assert agent.places.moves.end_of(2, 4) is None and north_west not in agent.places.kind
+    agent.observe({"state": 2}, 4, {"state": 2}, {})
+    assert agent.places.kind[west] is Place.WALL
+    assert agent.places.moves.end_of(2, 4) == agent.places.moves.end_of(1, 3) == west
 
 
 def test_ties_are_broken_by_the_seed():

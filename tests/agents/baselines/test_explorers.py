@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import eswm_gym  # noqa: F401
-from eswm_gym.agents.baselines import LatticeFrontierAgent, OracleExplorer
+from eswm_gym.agents.baselines import BlindFrontierAgent, LatticeFrontierAgent, OracleExplorer
 from eswm_gym.rooms import Room
 
 
@@ -113,3 +113,49 @@ def test_the_oracle_in_a_place_with_nowhere_to_go():
     room = Room(1, range(7), walls=[1, 2, 3, 4, 5, 6])
     agent.reset({"state": 0}, {"layout": room, "location": 0})
     assert 0 <= agent.act({"state": 0}, {}) < 6
+
+
+# Without mask and location
+
+
+def blind(radii=(), ordered=True, seed=0):
+    agent = BlindFrontierAgent(radii, ordered=ordered).spawn(seed)
+    agent.reset({"state": 1}, {})
+    return agent
+
+
+def test_what_bumps_tell_about_the_rim():
+    """Of the seven starts on a lattice of radius 1, four have an eastern neighbour, one of them a western one too."""
+    agent = blind((1,))
+    assert agent.on_lattice((1, 0)) == pytest.approx(4 / 7)
+    agent.observe({"state": 1}, 0, {"state": 1}, {})  # a wall, or the rim
+    assert agent.on_lattice((1, 0)) == pytest.approx(4 * 0.15 / (3 + 4 * 0.15))
+    agent.observe({"state": 1}, 3, {"state": 2}, {})
+    assert agent.cell == (-1, 0) and agent.visited == {(0, 0), (-1, 0)} and agent.bumped == {(1, 0)}
+    assert agent.on_lattice((1, 0)) == pytest.approx(0.15 / (3 + 0.15))
+    assert agent.on_lattice((-1, 0)) == pytest.approx(1)
+    assert agent.on_lattice((-2, 0)) == pytest.approx(1 / (3 + 0.15))  # only if it began in the east of the middle row
+    assert blind().on_lattice((1, 0)) == 1
+
+
+def test_the_cost_of_a_cell_by_hand():
+    agent = blind()
+    agent.observe({"state": 1}, 0, {"state": 1}, {})
+    risk = 4 * 0.15
+    assert agent.cost((0, -1), 1) == pytest.approx(1 + risk + 0.1 * (-1 + 5 * 0.5))  # north-west
+    assert agent.cost((1, -1), 1) == pytest.approx(1 + risk + 0.1 * (-1 + 1 + 4 * 0.5))  # north-east, beside the bump
+    assert blind(ordered=False).cost((1, -1), 1) == 1
+    assert {blind(seed=seed).act({}, {}) for seed in range(60)} == set(range(6))
+    agent.cell = (0, -1)
+    agent.visited.add((0, -1))
+    assert agent.frontier()[0, 1] == (2, 5) and (1, 0) not in agent.frontier()
+
+
+@pytest.mark.parametrize("radii", [(), (2,), (1, 2, 3)])
+def test_explores_all_that_can_be_reached_and_bumps_nowhere_twice(env, radii):
+    room = Room(2, range(19), walls=[8, 9, 10])
+    path = walk(BlindFrontierAgent(radii, seed=0), env, 90, seed=0, options={"room": room})
+    assert set(path) == set(np.flatnonzero(~room.walls))
+    alone = blind()
+    alone.bumped = {(1, 0), (1, -1), (0, -1), (-1, 0), (-1, 1), (0, 1)}
+    assert alone.act({}, {"action_mask": [0, 0, 0, 1, 0, 0]}) == 3
