@@ -5,6 +5,8 @@ Every method starts at the same place in the same rooms and has 15 steps with 19
   epn                 trained to find goals: it looks for one that it has not seen
   lattice-frontier    knows the lattice and its place on it; goes to the nearest location not visited
   lattice-frontier-ordered  the same, the most hemmed in first, as `eswm`
+  blind-frontier      knows the lattice and its radius, and infers from its bumps where on it it may be; with
+                      `-no-radius` it counts on no rim
   eswm-uncertainty    the paper's rule: moves that the model is not sure of, here or ahead
   eswm-unordered      the agent's default without its order: the nearest place not visited, any of several
   eswm-untrained, eswm-memories-alone, eswm-model-alone  the agent in parts, as in `navigate.py`
@@ -42,6 +44,7 @@ from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent, MemoryBank
 from eswm_gym.agents.baselines import (
+    BlindFrontierAgent,
     EPNAgent,
     GridOracleExplorer,
     LatticeFrontierAgent,
@@ -228,6 +231,8 @@ def main(argv: list[str] | None = None) -> list[Row]:
     tests, drawn = [], {}
     for setting, (_, radius, steps) in SETTINGS.items():
         with_and_without_mask: dict[str, Agent] = {
+            "blind-frontier": BlindFrontierAgent([radius]),
+            "blind-frontier-no-radius": BlindFrontierAgent(),
             "lattice-frontier": LatticeFrontierAgent(radius),
             "lattice-frontier-ordered": LatticeFrontierAgent(radius, ordered=True),
             "eswm-uncertainty": ESWMAgent(eswm.model, exploration="uncertainty"),

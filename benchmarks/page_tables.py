@@ -66,6 +66,7 @@ MINIGRID_PREDICT = Table(
         f"{label}, {kind}": of(method=method, kind=kind)
         for label, method, kinds in (
             ("`minigrid`", "eswm", KINDS),
+            ("`map-only`", "map-only", KINDS),
             ("majority class", "majority", KINDS[:2]),
             ("copy the given view", "copy", KINDS[:2]),
         )
@@ -83,7 +84,7 @@ MINIGRID_PREDICT = Table(
 
 MINIGRID_AGENTS = Table(
     "method",
-    methods("random", "memory-graph", "eswm-no-editing", "eswm", "oracle"),
+    methods("random", "memory-graph", "eswm-untrained", "map-only", "eswm-no-editing", "eswm", "oracle"),
     {
         "success": of(file="navigate", metric="success_rate"),
         "optimality": of(file="navigate", metric="path_optimality"),
@@ -116,12 +117,11 @@ GUIDED = Table(
     of(file="navigate"),
 )
 
+EXPLORERS = "random epn lattice-frontier lattice-frontier-ordered eswm-uncertainty eswm-unordered eswm oracle bound"
+
 EXPLORE = Table(
     "",
-    {
-        f"locations visited: `{name}`": of(method=name, metric="unique_locations", digits=2)
-        for name in ("random", "epn", "lattice-frontier", "eswm-uncertainty", "eswm", "oracle", "bound")
-    }
+    {f"locations visited: `{name}`": of(method=name, metric="unique_locations", digits=2) for name in EXPLORERS.split()}
     | {
         f"`{name}` over `{other}`": of(method=name, metric=f"{other}_ratio")
         for name in ("eswm", "eswm-uncertainty")
@@ -138,6 +138,41 @@ EXPLORE = Table(
         "paper, 19 locations": of(setting="random-wall-19", **PAPER),
     },
     of(file="explore"),
+)
+
+NO_MASK = Table(
+    "locations visited",
+    methods(
+        "lattice-frontier",
+        "lattice-frontier-ordered",
+        "blind-frontier",
+        "blind-frontier-no-radius",
+        "eswm-uncertainty",
+        "eswm-unordered",
+        "eswm",
+    ),
+    {
+        f"{size}, {label}": of(setting=f"{setting}{suffix}")
+        for size, setting in SIZES.items()
+        for label, suffix in (("mask", ""), ("no mask", "-no-mask"))
+    },
+    of(file="explore", metric="unique_locations", digits=2),
+)
+
+PARTS = Table(
+    "method",
+    methods("eswm-untrained", "eswm-memories-alone", "eswm-model-alone", "eswm", "path-integration"),
+    {
+        f"{label}: {size}": of(setting=setting, **key)
+        for label, key in (
+            ("navigation, success", of(file="navigate", metric="success_rate")),
+            ("optimality", of(file="navigate", metric="path_optimality")),
+            ("exploration, locations", of(file="explore", metric="unique_locations", digits=2)),
+            ("adaptation, detours of 3 walls", of(file="adapt", metric="detour_success_rate", at=3)),
+        )
+        for size, setting in SIZES.items()
+    },
+    of(),
 )
 
 CHANGED = {
@@ -172,18 +207,8 @@ ADAPT_DETOURS = Table(
 )
 
 RANDOM_WALL_MODELS = (
-    "eswm-agent",
-    "eswm-t-relational",
-    "eswm-t",
-    "eswm-t-longer",
-    "eswm-t-trajectory",
-    "tem-t",
-    "eswm-lstm",
-    "eswm-mamba",
-    "emwm",
-    "emwm-nearest",
-    "lookup",
-    "path-integrator",
+    *("eswm-agent", "eswm-t-relational", "eswm-t", "eswm-t-longer", "eswm-t-trajectory", "tem-t"),
+    *("eswm-lstm", "eswm-mamba", "emwm", "emwm-nearest", "lookup", "path-integrator"),
 )
 
 PREDICT_RANDOM_WALL = Table(
@@ -344,6 +369,8 @@ TABLES = {
     "minigrid-agents": MINIGRID_AGENTS,
     "guided": GUIDED,
     "explore": EXPLORE,
+    "no-mask": NO_MASK,
+    "parts": PARTS,
     "adapt": ADAPT,
     "adapt-detours": ADAPT_DETOURS,
     "predict-random-wall": PREDICT_RANDOM_WALL,

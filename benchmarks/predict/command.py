@@ -21,7 +21,8 @@ the queries that the bank determines (see `eswm_gym.rooms.grid.move_kinds`).
   integration   banks of all sizes, noisy banks, entropy and path length, informative memories; eswm-t-dense was trained
                 on dense banks
   duplicates    locations that share a state, told apart by the moves that led there
-  minigrid      views; majority: the commonest class of each cell and the commonest action; copy: the given view
+  minigrid      views; map-only: nothing learned, the memories put together as a map; majority: the commonest class of
+                each cell and the commonest action; copy: the given view
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from duplicates import duplicate_rows, plot_duplicates
 from integration import integration_rows, plot_integration
 from tqdm import tqdm
 
+from eswm_gym.agents.baselines import MapOnly
 from eswm_gym.rooms import RoomConfig
 from eswm_gym.rooms.transitions import COMPONENTS
 from eswm_gym.world_model.evaluate import baselines
@@ -123,6 +124,7 @@ def duplicates(run: Run) -> Found:
 
 def minigrid(run: Run) -> Found:
     rows = run.measure("eswm", find_model("minigrid", run.device), PRESETS["minigrid"].settings)
+    rows += run.measure("map-only", MapOnly().to(run.device), PRESETS["minigrid"].settings)
     source = PRESETS["minigrid"].settings["minigrid"]
     for method, metrics in baselines(source, run.rooms, 10**6 * (1 + run.seed)).items():
         rows += view_rows("minigrid", method, metrics)

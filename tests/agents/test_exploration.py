@@ -96,13 +96,13 @@ def test_bumps_from_two_sides_are_into_one_wall():
     agent = ESWMAgent(PathIntegrator(ModelConfig()), seed=0)
     agent.reset({"state": 1}, {})
     agent.act({"state": 1}, {})  # names the six places around
-    west, north_west = (agent.places.moves.end_of(1, action) for action in (3, 2))
+    west, north_west = (agent.knowledge.map.moves.end_of(1, action) for action in (3, 2))
     agent.observe({"state": 1}, 2, {"state": 2}, {})
     agent.act({"state": 2}, {})
-    assert agent.places.moves.end_of(2, 4) is None and north_west not in agent.places.kind
+    assert agent.knowledge.map.moves.end_of(2, 4) is None and north_west not in agent.knowledge.map.kind
     agent.observe({"state": 2}, 4, {"state": 2}, {})
-    assert agent.places.kind[west] is Place.WALL
-    assert agent.places.moves.end_of(2, 4) == agent.places.moves.end_of(1, 3) == west
+    assert agent.knowledge.map.kind[west] is Place.WALL
+    assert agent.knowledge.map.moves.end_of(2, 4) == agent.knowledge.map.moves.end_of(1, 3) == west
 
 
 def test_ties_are_broken_by_the_seed():
