@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from common.cli import model_seed
 from common.intervals import over_rooms, wilson
 from common.models import find_info, find_model
 from common.rows import Row
@@ -66,7 +67,7 @@ class Run:
         """All measures of a model in some settings."""
         rows = []
         for setting, problems in settings.items():
-            seed = 10**6 * (1 + self.seed)
+            seed = model_seed(self.seed)
             if isinstance(problems, GridConfig):
                 rows += view_rows(setting, method, evaluate(model, problems, self.rooms, seed))
             else:
