@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from common.cli import Parser, finish
+from common.cli import Parser, finish, model_seed
 from common.intervals import over_rooms
 from common.models import find_info, find_model
 from common.plots import draw_bars
@@ -102,7 +102,7 @@ def duplicate_rows(n_rooms: int, seed: int, device: str = "cpu", models: Sequenc
     for name in models:
         model, preset = find_model(name, device), PRESETS[find_info(name)["training"]["preset"]]
         for setting, source in tqdm(preset.settings.items(), desc=name, disable=None):
-            answers = ask(model, source, n_rooms, 10**6 * (1 + seed), device)
+            answers = ask(model, source, n_rooms, model_seed(seed), device)
             # Where a room offers none of the kinds that are wanted, others are drawn in their place.
             wanted = np.asarray(source.mix)[answers.kind] > 0
             rows += rows_of(setting, answers, wanted, seed)

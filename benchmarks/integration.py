@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from common.cli import Parser, finish
+from common.cli import Parser, finish, model_seed
 from common.intervals import Estimate, mean, over_rooms
 from common.models import add_model_option, find_model
 from common.plots import bars, curves, looks_of, place_legend, save_figure
@@ -73,7 +73,7 @@ def size_rows(model: ESWM, rooms: RoomConfig, setting: str, method: str, n: int,
     """Accuracy and validity by how many memories a bank holds, n unseen queries each."""
     n_locations, rows = rooms.n_locations, []
     for kind, share in [("minimal", share) for share in HIDDEN] + [("dense", share) for share in EXTRA]:
-        rng = np.random.default_rng([seed, 1])
+        rng = np.random.default_rng([model_seed(seed), 1])
         size = {"hidden" if kind == "minimal" else "extra": int(share * n_locations)}
         banks = sized_banks(rng, max(1, n // QUERIES), rooms, **size)
         right = right_answers(model, banks.transitions(), banks, draw_queries(rng, banks, QUERIES, UNSEEN_ONLY))
@@ -86,7 +86,7 @@ def size_rows(model: ESWM, rooms: RoomConfig, setting: str, method: str, n: int,
 
 def noise_rows(model: ESWM, rooms: RoomConfig, setting: str, method: str, n: int, seed: int) -> list[Row]:
     """Accuracy with clean and with noisy minimal banks, and the differences."""
-    rng = np.random.default_rng([seed, 2])
+    rng = np.random.default_rng([model_seed(seed), 2])
     banks = spanning_banks(rng, generate_rooms(rng, max(1, n // QUERIES), rooms))
     queries, memories = draw_queries(rng, banks, QUERIES), banks.transitions()
     clean, _ = right_answers(model, memories, banks, queries)
@@ -106,7 +106,7 @@ def noise_rows(model: ESWM, rooms: RoomConfig, setting: str, method: str, n: int
 
 def entropy_rows(model: ESWM, rooms: RoomConfig, setting: str, method: str, n: int, seed: int) -> list[Row]:
     """Entropy by length of path, and Spearman's correlation with Fieller's interval."""
-    rng = np.random.default_rng([seed, 3])
+    rng = np.random.default_rng([model_seed(seed), 3])
     banks = spanning_banks(rng, generate_rooms(rng, max(1, n // QUERIES), rooms))
     lengths, entropies = entropy_by_length(model, rng, banks, QUERIES)
     correlation = spearman(lengths, entropies)
@@ -123,7 +123,7 @@ def shortcut_rows(
     model: ESWM, rooms: RoomConfig, setting: str, method: str, n: int, seed: int
 ) -> tuple[list[Row], Test]:
     """Divergence after informative and uninformative memories, and the paper's independent two-sample t-test."""
-    rng = np.random.default_rng([seed, 4])
+    rng = np.random.default_rng([model_seed(seed), 4])
     banks = spanning_banks(rng, generate_rooms(rng, max(1, n // 5), rooms))  # which offer five queries, on average
     informative, uninformative = shortcut_divergences(model, rng, banks, QUERIES)
     rows = [

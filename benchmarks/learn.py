@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import gymnasium as gym
 import numpy as np
-from common.cli import agent_parser, finish
+from common.cli import MODEL_ROOMS, agent_parser, finish
 from common.intervals import mean
 from common.models import find_hex_model
 from common.rows import Row
@@ -89,7 +89,7 @@ def learn(
     )
     found = {}
     while True:
-        held_out = make_vec_env(SETTINGS[setting][0], N_ENVS, seed=10**6, wrapper_class=around[1])
+        held_out = make_vec_env(SETTINGS[setting][0], N_ENVS, seed=MODEL_ROOMS, wrapper_class=around[1])
         returns, _ = evaluate_policy(model, held_out, episodes, deterministic=False, return_episode_rewards=True)
         found[model.num_timesteps] = score(setting, returns)  # type: ignore[arg-type]
         if model.num_timesteps >= steps:
@@ -103,7 +103,7 @@ def reference(setting: str, agent: ESWMAgent, episodes: int) -> list[float]:
     def wrapper(env: gym.Env) -> gym.Env:
         return ActionMaskObservation(env if setting.endswith("explore") else MemoryBankObservation(env))
 
-    held_out = make_vec_env(SETTINGS[setting][0], N_ENVS, seed=10**6, wrapper_class=wrapper)
+    held_out = make_vec_env(SETTINGS[setting][0], N_ENVS, seed=MODEL_ROOMS, wrapper_class=wrapper)
     returns, _ = evaluate_without_masks(agent, held_out, episodes, return_episode_rewards=True)  # type: ignore[arg-type]
     return [score(setting, [one]) for one in returns]  # type: ignore[union-attr]
 

@@ -11,7 +11,9 @@ from common import plots, reports
 from common.rows import Row, Test, number
 from common.tests import corrected, print_tests
 
-ROOMS_OF_A_SEED = 10**6  # agents meet the rooms of seeds 10**6 * seed and on, which neither training nor choice saw
+# Seeds of what is reported; docs/benchmarks.md says which seeds training and choice use.
+AGENT_ROOMS = 2 * 10**9  # agents meet the rooms of seeds 2 * 10**9 + 10**6 * seed and on: nothing was chosen on them
+MODEL_ROOMS = 3 * 10**9  # models are asked about the rooms of seed 3 * 10**9 + seed: nothing was chosen on them
 
 
 class Parser(argparse.ArgumentParser):
@@ -56,7 +58,13 @@ def agent_parser(description: str | None, episodes: int, what: str) -> Parser:
 
 def room_seeds(seed: int, n: int) -> range:
     """Seeds of the n rooms that agents meet under a seed of the benchmark."""
-    return range(seed * ROOMS_OF_A_SEED, seed * ROOMS_OF_A_SEED + n)
+    first = AGENT_ROOMS + 10**6 * seed
+    return range(first, first + n)
+
+
+def model_seed(seed: int) -> int:
+    """Seed of the rooms that models are asked about under a seed of the benchmark."""
+    return MODEL_ROOMS + seed
 
 
 def finish(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from common.cli import model_seed
 from common.intervals import mean
 from common.models import find_model
 from common.rows import Found, Row
@@ -65,7 +66,7 @@ def compare_rows(seed: int, sizes: Sizes, device: str = "cpu") -> Found:
     for method, collect in methods.items():
         fits = []
         for kind in sizes.kinds:
-            rng = np.random.default_rng([seed, 10, KINDS.index(kind)])
+            rng = np.random.default_rng([model_seed(seed), 10, KINDS.index(kind)])
             rooms = room_of_kind(rng, kind)
             found = collect(rng, rooms, sizes.kind_banks)
             seen[kind, method] = rooms, found
@@ -140,7 +141,7 @@ def fits_of(found: Activations, layer: int, rooms: RoomBatch) -> dict[str, float
 
 
 def _best_layer(collect: Collect, seed: int, n_banks: int) -> int:
-    rng = np.random.default_rng([seed, 11])
+    rng = np.random.default_rng([model_seed(seed), 11])
     rooms = generate_rooms(rng, 1, RoomConfig.random_wall(3, hidden=0.0))
     found = collect(rng, rooms, n_banks)
     return int(np.argmin([fits_of(found, layer, rooms)["isomap_disparity"] for layer in range(len(found.vectors))]))

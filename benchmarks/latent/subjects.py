@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from common.cli import model_seed
 from common.rows import Row
 
 from eswm_gym.analysis import KINDS
@@ -68,7 +69,7 @@ class Subject:
 
     def rng(self, *parts: int) -> np.random.Generator:
         """A stream of its own for each measure, and for choosing and reporting."""
-        return np.random.default_rng([self.seed, *parts])
+        return np.random.default_rng([model_seed(self.seed), *parts])
 
     def paper(self, method: str, metric: str) -> float | None:
         return PAPER.get((method, metric))

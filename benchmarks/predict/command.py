@@ -41,7 +41,7 @@ from predict.measures import Run
 def main(argv: list[str] | None = None) -> list[Row]:
     options = Parser(__doc__)
     options.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="only these (default: all)")
-    options.add_argument("--rooms", type=int, default=300, help="rooms of each setting, 48 queries each (default 300)")
+    options.add_argument("--rooms", type=int, default=450, help="rooms of each setting, 48 queries each (default 450)")
     args = options.parse_args(argv)
     if unknown := set(args.experiments) - set(EXPERIMENTS):
         options.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from common.cli import model_seed
 from common.models import find_info, find_model
 from common.plots import by_method, by_metric, draw_bars, draw_curves
 from common.rows import Found, Row, Test
@@ -126,7 +127,7 @@ def minigrid(run: Run) -> Found:
     rows = run.measure("eswm", find_model("minigrid", run.device), PRESETS["minigrid"].settings)
     rows += run.measure("map-only", MapOnly().to(run.device), PRESETS["minigrid"].settings)
     source = PRESETS["minigrid"].settings["minigrid"]
-    for method, metrics in baselines(source, run.rooms, 10**6 * (1 + run.seed)).items():
+    for method, metrics in baselines(source, run.rooms, model_seed(run.seed)).items():
         rows += view_rows("minigrid", method, metrics)
     return Found(rows)
 

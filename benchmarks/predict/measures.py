@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from common.cli import model_seed
 from common.intervals import over_rooms, wilson
 from common.models import find_info, find_model
 from common.rows import Row
@@ -64,7 +65,7 @@ class Run:
         """All measures of a model in some settings."""
         rows = []
         for setting, source in settings.items():
-            judged = judge(model, source, self.rooms, 10**6 * (1 + self.seed))
+            judged = judge(model, source, self.rooms, model_seed(self.seed))
             if judged.valid is None:  # views
                 rows += view_rows(setting, method, judged.metrics())
             else:
