@@ -43,7 +43,7 @@ def test_latent(tmp_path, capsys):
             alone = value["paper-rooms", method, f"{metric}/straight-wall"]
             assert value["paper-rooms", method, metric] == pytest.approx(alone)
     fit = {m: value["paper-rooms", m, "isomap_srsa"] for m in ("eswm-t", "eswm-t-untrained", "epn")}
-    assert fit.pop("eswm-t") > 0.4 > max(fit.values())
+    assert fit["eswm-t"] > 0.4 > fit["eswm-t-untrained"]
     for metric in ("srsa_one_heading", "srsa_cells"):
         assert ("minigrid", "untrained", metric) in value
     [test] = found["tests"]

@@ -24,7 +24,7 @@ def test_quick(tmp_path, capsys):
     before = {value["random-wall-19-explore", method, "unique_locations", 0] for method in curves[1][2]}
     assert len(before) == 1
     for setting, metric, _ in curves:
-        assert value[setting, "eswm", metric, None] > value[setting, "ppo", metric, 512]
+        assert value[setting, "eswm", metric, None] >= {"success_rate": 0.9, "unique_locations": 12}[metric]
         assert (tmp_path / f"learn-{setting}.png").exists()
     assert "ppo-planned-action" in capsys.readouterr().out
 
