@@ -17,7 +17,7 @@ from eswm_gym.agents.eswm_agent import ESWMAgent
 from eswm_gym.agents.states import view_number
 from eswm_gym.envs.base import RoomEnv
 from eswm_gym.rooms import Room
-from eswm_gym.rooms.grid import GridRooms, views_of
+from eswm_gym.rooms.grid import GridBatch, views_of
 
 
 class EpisodeRecorder:
@@ -124,7 +124,7 @@ class EpisodeRecorder:
             self._views.setdefault(view, "".join(map(str, knowledge.shown(view))))
             return list(self._views).index(view)
 
-        free = GridRooms.of(grid[None]).free[0]
+        free = GridBatch.of(grid[None]).free[0]
         poses: dict[int, list[int]] = {}
         for pose, view in enumerate(views_of(grid[None])[0]):
             if free[pose]:

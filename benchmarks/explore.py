@@ -54,7 +54,7 @@ from eswm_gym.agents.baselines import (
 )
 from eswm_gym.agents.episodes import Episode, Setup, run
 from eswm_gym.rooms import N_ACTIONS, Room
-from eswm_gym.rooms.grid import GridRooms, pose_index
+from eswm_gym.rooms.grid import GridBatch, pose_index
 from eswm_gym.world_model import ACTION, END, ESWM, MASKED, SOURCE
 
 # Setting: environment, radius, steps.
@@ -156,7 +156,7 @@ def minigrid_rows(seeds: range, seed: int, device: str) -> list[Row]:
 def seen_by_step(episode: Episode) -> list[float]:
     """Share of the cells that can be seen which were seen after each number of moves; the last one goes on."""
     grid = episode.env.unwrapped.grid_classes
-    room = GridRooms.of(grid[None])
+    room = GridBatch.of(grid[None])
     sight = room.sight[0, [pose_index(len(grid), *pose) for pose in episode.path]]
     share = np.logical_or.accumulate(sight).sum(1) / room.visible.sum()
     return [*share.tolist(), *[float(share[-1])] * (max(MINIGRID_STEPS) + 1 - len(share))]

@@ -24,7 +24,7 @@ from minigrid.minigrid_env import MiniGridEnv
 
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.rooms import RoomConfig, draw_queries, generate_rooms, hex_lattice, spanning_banks
-from eswm_gym.rooms.grid import SIZE, GridConfig, GridRooms, free_poses, generate_grids, poses, targets_of, views_of
+from eswm_gym.rooms.grid import SIZE, GridBatch, GridConfig, free_poses, generate_grids, poses, targets_of, views_of
 from eswm_gym.world_model import MASKED, Transformer
 from eswm_gym.world_model.presets import PRESETS
 from eswm_gym.world_model.stream import ProblemStream, to_tensors
@@ -211,7 +211,7 @@ def view_rows(rng: np.random.Generator, budget: float) -> list[Row]:
     """MiniGrid's views: new layouts, where each action leads and what each pose shows, beside the views alone."""
     env = gym.make("ESWM-MiniGrid-v0").unwrapped
     env.reset(seed=0)
-    room = GridRooms.of(env.grid_classes[None])
+    room = GridBatch.of(env.grid_classes[None])
     where = poses(SIZE)[room.free[0]].tolist()
 
     def ours() -> None:

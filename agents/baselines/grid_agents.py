@@ -8,7 +8,7 @@ import numpy as np
 from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions
 from eswm_gym.agents.baselines.graph_agents import MemoryGraphAgent
 from eswm_gym.agents.states import ViewAlbum
-from eswm_gym.rooms.grid import LEFT, N_ACTIONS, RIGHT, GridRooms, pose_index
+from eswm_gym.rooms.grid import LEFT, N_ACTIONS, RIGHT, GridBatch, pose_index
 
 
 class ViewGraphAgent(MemoryGraphAgent):
@@ -56,7 +56,7 @@ class GridOracleExplorer(Agent):
     def reset(self, obs: Observation, info: Info) -> None:
         self.graph = pose_graph(info["layout"])
         self.size = len(info["layout"])
-        self.sight = GridRooms.of(np.asarray(info["layout"], np.int8)[None]).sight[0]
+        self.sight = GridBatch.of(np.asarray(info["layout"], np.int8)[None]).sight[0]
         self.seen = self.sight[pose_index(self.size, *info["pose"])].copy()
         self.path: list[int] = []
 
@@ -82,7 +82,7 @@ class GridOracleExplorer(Agent):
 
 def pose_graph(grid: np.ndarray) -> nx.DiGraph:
     """The free poses of a (size, size) layout, with an edge for each move that leads from one to another."""
-    room = GridRooms.of(np.asarray(grid, np.int8)[None])
+    room = GridBatch.of(np.asarray(grid, np.int8)[None])
     graph: nx.DiGraph = nx.DiGraph()
     for pose in np.flatnonzero(room.free[0]).tolist():
         for action, end in enumerate(room.targets[0, pose].tolist()):

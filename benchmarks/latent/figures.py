@@ -28,7 +28,7 @@ from eswm_gym.analysis import (
 from eswm_gym.analysis.figures import WALL_COLOR, draw_map, draw_room, free_edges, place_colors
 from eswm_gym.analysis.rooms import take
 from eswm_gym.rooms import RoomBatch
-from eswm_gym.rooms.grid import WALL, GridBanks, GridConfig, poses
+from eswm_gym.rooms.grid import WALL, GridBankBatch, GridConfig, poses
 from latent.subjects import ISOMAP_BANKS, NEIGHBORS, PAPER, Subject
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def draw_clusters(subject: Subject, rows: list[Row], folder: Path) -> None:
     save_figure(figure, folder, f"latent-clusters-{subject.name}")
 
 
-def draw_grid(subject: Subject, banks: GridBanks, best: Mapping[str, int], folder: Path) -> None:
+def draw_grid(subject: Subject, banks: GridBankBatch, best: Mapping[str, int], folder: Path) -> None:
     """MiniGrid: the room and its maps, coloured by location and by heading, in two and three dimensions.
 
     Args:

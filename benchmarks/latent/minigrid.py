@@ -9,7 +9,7 @@ from common.intervals import mean
 from common.rows import Found, Row
 
 from eswm_gym.analysis import Activations, activations, queries_of, srsa
-from eswm_gym.rooms.grid import N_HEADINGS, GridBanks, GridConfig, GridRooms, cover_banks, generate_grids, poses
+from eswm_gym.rooms.grid import N_HEADINGS, GridBankBatch, GridBatch, GridConfig, cover_banks, generate_grids, poses
 from eswm_gym.world_model import ESWM
 from latent.figures import draw_grid
 from latent.subjects import ISOMAP_BANKS, Sizes, Subject, by_layer
@@ -50,7 +50,7 @@ def _grid_srsa(subject: Subject, model: ESWM, n: int, part: int) -> dict[str, np
     return {metric: np.nan_to_num(values).T for metric, values in scores.items()}
 
 
-def _grid_banks(rng: np.random.Generator, n: int) -> GridBanks:
+def _grid_banks(rng: np.random.Generator, n: int) -> GridBankBatch:
     """n banks of one new layout."""
     grid = generate_grids(rng, 1, GridConfig())
-    return cover_banks(rng, GridRooms.of(np.repeat(grid, n, 0)))
+    return cover_banks(rng, GridBatch.of(np.repeat(grid, n, 0)))

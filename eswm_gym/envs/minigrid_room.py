@@ -29,8 +29,8 @@ from eswm_gym.rooms.grid import (
     SIZE,
     VIEW,
     WALL,
+    GridBatch,
     GridConfig,
-    GridRooms,
     classes_of,
     cover_bank,
     distances_to,
@@ -349,12 +349,12 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
     def _draw_grid(self) -> np.ndarray:
         while True:  # in rooms that look the same all over there is no goal
             grids = generate_grids(self.np_random, 1, GridConfig())
-            if GridRooms.of(grids).unique.sum() > 1:
+            if GridBatch.of(grids).unique.sum() > 1:
                 return grids[0]
 
     def _draw_ends(self, grid: np.ndarray, start: Any, goal: Any) -> tuple[Pose, Pose | None]:
         """Return start and goal (None in the task `explore`): those given, else random ones."""
-        room = GridRooms.of(grid[None])
+        room = GridBatch.of(grid[None])
         starts, goals = room.free[0], room.unique[0]
         if goal is not None:
             goal = as_pose(grid, goal, "goal")
@@ -380,7 +380,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
 
         Once for each change of the room: observations and infos of the steps between read it off.
         """
-        room = GridRooms.of(self.grid_classes[None])
+        room = GridBatch.of(self.grid_classes[None])
         end = pose_index(SIZE, *(self.pose if self.goal is None else self.goal))
         self._distances = distances_to(room.targets[0], end)
         self._sight = room.sight[0]

@@ -10,7 +10,7 @@ from eswm_gym.agents import ESWMAgent
 from eswm_gym.agents.baselines import RandomAgent
 from eswm_gym.agents.states import view_number
 from eswm_gym.rooms.grid import (
-    GridRooms,
+    GridBatch,
     pose_index,
     rows_of,
 )
@@ -128,7 +128,7 @@ def test_forgets_what_a_new_wall_made_outdated_and_arrives(model):
         if wall_ahead(env, agent, obs, info) is None:
             continue
         obs = env.gen_obs()
-        true = transitions_of(GridRooms.of(env.grid_classes[None]))
+        true = transitions_of(GridBatch.of(env.grid_classes[None]))
         _, there, forgotten, _ = walk(env, agent, obs, info, steps=80)
         gone = remembered & set(forgotten)
         arrived.append(there)
@@ -146,7 +146,7 @@ def test_what_is_left_of_outdated_memories_leaves_room_for_new_ones():
     model = Surveyor()
     agent = ESWMAgent(model, seed=0)
     env, obs, info = begin(agent, 0)
-    room = GridRooms.of(env.grid_classes[None])
+    room = GridBatch.of(env.grid_classes[None])
     pose, action = np.divmod(np.flatnonzero(room.free[0])[:, None] * 3 + np.arange(3), 3)
     every = rows_of(room, pose.reshape(1, -1), action.reshape(1, -1))[0]
     most = model.config.max_memories

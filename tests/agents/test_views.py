@@ -14,7 +14,7 @@ from eswm_gym.agents.views import imagine_views
 from eswm_gym.rooms.grid import (
     FORWARD,
     WALL,
-    GridRooms,
+    GridBatch,
     cover_banks,
     rows_of,
 )
@@ -134,7 +134,7 @@ def test_a_map_of_a_whole_bank_is_the_room():
     banks = cover_banks(rng, rooms)
     right = asked = 0
     for i in range(5):
-        room = GridRooms.of(rooms.grids[i : i + 1])
+        room = GridBatch.of(rooms.grids[i : i + 1])
         number = numbers(room)
         table = imagine_views(Surveyor(), *([x] for x in bank_of(banks.transitions()[i])))[0]
         for pose in np.flatnonzero(room.unique[0]):

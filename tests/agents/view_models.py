@@ -12,8 +12,8 @@ from eswm_gym.rooms.grid import (
     HERE,
     N_CLASSES,
     WALL,
+    GridBatch,
     GridConfig,
-    GridRooms,
     generate_grids,
 )
 from eswm_gym.rooms.grid.views import is_lit
@@ -26,7 +26,7 @@ TINY = ViewTransformerConfig(dim=4, layers=1, heads=1, cell_dim=1)
 class TrueModel(ViewTransformer):
     """Knows one room: certain of moves from views that it has once, "I don't know" of all others."""
 
-    def __init__(self, room: GridRooms) -> None:
+    def __init__(self, room: GridBatch) -> None:
         super().__init__(TINY)
         self.ends = {
             (view.tobytes(), action): room.views[0, room.targets[0, pose, action]].astype(np.int64)
@@ -80,21 +80,21 @@ class Surveyor(ViewTransformer):
         return ViewPrediction(end, torch.zeros(*query.shape[:2], 4), end, unknown)
 
 
-def rooms_of(n: int, seed: int = 0) -> tuple[GridRooms, np.random.Generator]:
+def rooms_of(n: int, seed: int = 0) -> tuple[GridBatch, np.random.Generator]:
     rng = np.random.default_rng(seed)
-    return GridRooms.of(generate_grids(rng, n, GridConfig())), rng
+    return GridBatch.of(generate_grids(rng, n, GridConfig())), rng
 
 
-def distinct_room(seed: int = 0) -> GridRooms:
+def distinct_room(seed: int = 0) -> GridBatch:
     """A room in which every pose has a view of its own."""
     rooms, _ = rooms_of(200, seed)
     i = int((rooms.unique == rooms.free).all(1).argmax())
-    room = GridRooms.of(rooms.grids[i : i + 1])
+    room = GridBatch.of(rooms.grids[i : i + 1])
     assert (room.unique == room.free).all()
     return room
 
 
-def numbers(room: GridRooms) -> np.ndarray:
+def numbers(room: GridBatch) -> np.ndarray:
     return np.array([view_number(view) for view in room.views[0]])
 
 

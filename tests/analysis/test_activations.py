@@ -24,7 +24,7 @@ from eswm_gym.analysis import (
     untrained,
 )
 from eswm_gym.rooms import RoomConfig, generate_rooms, hex_lattice, random_walls
-from eswm_gym.rooms.grid import N_CELLS, GridConfig, GridRooms, cover_banks, generate_grids
+from eswm_gym.rooms.grid import N_CELLS, GridBatch, GridConfig, cover_banks, generate_grids
 from eswm_gym.world_model import Prediction, TransformerConfig, load_pretrained
 
 
@@ -67,7 +67,7 @@ def test_an_open_room_of_19_has_84_transitions():
 
 def test_grid_queries_mask_one_part():
     rng = np.random.default_rng(0)
-    banks = cover_banks(rng, GridRooms.of(generate_grids(rng, 2, GridConfig())))
+    banks = cover_banks(rng, GridBatch.of(generate_grids(rng, 2, GridConfig())))
     for task, part in (("source", slice(0, N_CELLS)), ("action", slice(N_CELLS, N_CELLS + 1))):
         queries = queries_of(banks, task)
         real = queries.place >= 0

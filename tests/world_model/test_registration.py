@@ -6,8 +6,8 @@ import torch
 
 from eswm_gym.rooms.grid import (
     HERE,
+    GridBatch,
     GridConfig,
-    GridRooms,
     cover_banks,
     generate_grids,
     pose_index,
@@ -24,7 +24,7 @@ LEFT, RIGHT, FORWARD = 0, 1, 2
 
 def rooms_of(n: int, seed: int = 0, **kwargs):
     rng = np.random.default_rng(seed)
-    return GridRooms.of(generate_grids(rng, n, GridConfig(**kwargs))), rng
+    return GridBatch.of(generate_grids(rng, n, GridConfig(**kwargs))), rng
 
 
 def step(pose, motion):
@@ -273,7 +273,7 @@ def change(seed, to_wall):
     inside = np.argwhere((grid[1:-1, 1:-1] != 1) == to_wall) + 1
     y, x = inside[rng.integers(len(inside))]
     grid[y, x] = 1 if to_wall else 2
-    after = GridRooms.of(grid[None])
+    after = GridBatch.of(grid[None])
     sees = after.sight[0, :, y * 9 + x] & after.free[0]
     # Views with enough floor to be placed for sure.
     sees &= (after.sight[0] & after.floor[0]).sum(1) >= 10

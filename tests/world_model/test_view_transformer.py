@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from eswm_gym.rooms.grid import GridConfig, GridRooms, cover_banks, draw_queries, generate_grids
+from eswm_gym.rooms.grid import GridBatch, GridConfig, cover_banks, draw_queries, generate_grids
 from eswm_gym.rooms.transitions import to_problems
 from eswm_gym.world_model import (
     ACTION,
@@ -43,7 +43,7 @@ def scrambled(config: ViewTransformerConfig) -> ViewTransformer:
 @cache
 def problems(n: int = 4, queries: int = 12):
     rng = np.random.default_rng(1)
-    banks = cover_banks(rng, GridRooms.of(generate_grids(rng, n, GridConfig())), np.linspace(0.5, 1, n))
+    banks = cover_banks(rng, GridBatch.of(generate_grids(rng, n, GridConfig())), np.linspace(0.5, 1, n))
     return to_tensors(to_problems(banks, draw_queries(rng, banks, queries), 24))
 
 

@@ -3,8 +3,8 @@
 from eswm_gym.rooms.grid.banks import (
     COVER_BANK_SIZE,
     ROW,
-    GridBanks,
-    GridRooms,
+    GridBankBatch,
+    GridBatch,
     cover_bank,
     cover_banks,
     rows_of,
@@ -22,7 +22,7 @@ from eswm_gym.rooms.grid.layouts import (
     classes_of,
     generate_grids,
 )
-from eswm_gym.rooms.grid.queries import UNDECIDED, GridQueries, draw_queries, move_kinds
+from eswm_gym.rooms.grid.queries import UNDECIDED, GridQueryBatch, draw_queries, move_kinds
 from eswm_gym.rooms.grid.source import GridSource
 from eswm_gym.rooms.grid.views import (
     AHEAD,
@@ -71,10 +71,10 @@ __all__ = [
     "UNSEEN",
     "VIEW",
     "WALL",
-    "GridBanks",
+    "GridBankBatch",
     "GridConfig",
-    "GridQueries",
-    "GridRooms",
+    "GridQueryBatch",
+    "GridBatch",
     "classes_of",
     "GridSource",
     "cover_bank",

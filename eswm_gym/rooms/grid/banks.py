@@ -32,7 +32,7 @@ ROW = 2 * N_CELLS + 1  # a transition: the cells of s_s, the action, the cells o
 
 
 @dataclass(frozen=True, eq=False)
-class GridRooms:
+class GridBatch:
     """B layouts with P poses each, and what follows from them.
 
     Attributes:
@@ -52,9 +52,9 @@ class GridRooms:
     unique: np.ndarray
 
     @staticmethod
-    def of(grids: np.ndarray) -> GridRooms:
+    def of(grids: np.ndarray) -> GridBatch:
         views, free = views_of(grids), free_poses(grids)
-        return GridRooms(grids, views, targets_of(grids), free, sight(grids, views), is_unique(views, free))
+        return GridBatch(grids, views, targets_of(grids), free, sight(grids, views), is_unique(views, free))
 
     def __len__(self) -> int:
         return len(self.grids)
@@ -71,7 +71,7 @@ class GridRooms:
 
 
 @dataclass(frozen=True, eq=False)
-class GridBanks:
+class GridBankBatch:
     """A memory bank for each of B rooms.
 
     Attributes:
@@ -80,7 +80,7 @@ class GridBanks:
         action: (B, N) int, -1 for padding.
     """
 
-    rooms: GridRooms
+    rooms: GridBatch
     pose: np.ndarray
     action: np.ndarray
 
@@ -102,7 +102,7 @@ class GridBanks:
         return Moves(start, end, rows_of(rooms, start, action), rooms.free.shape[1])
 
 
-def rows_of(rooms: GridRooms, pose: np.ndarray, action: np.ndarray) -> np.ndarray:
+def rows_of(rooms: GridBatch, pose: np.ndarray, action: np.ndarray) -> np.ndarray:
     """(B, N, 51) int64 rows of the moves (B, N) from poses; rows of -1 where the pose is -1."""
     room = np.arange(len(rooms))[:, None]
     end = rooms.targets[room, pose, action]
@@ -111,7 +111,7 @@ def rows_of(rooms: GridRooms, pose: np.ndarray, action: np.ndarray) -> np.ndarra
     return rows
 
 
-def cover_banks(rng: np.random.Generator, rooms: GridRooms, share: np.ndarray | float = 1.0) -> GridBanks:
+def cover_banks(rng: np.random.Generator, rooms: GridBatch, share: np.ndarray | float = 1.0) -> GridBankBatch:
     """Draw transitions that together show the room: each new one overlaps what is seen and shows something new.
 
     Args:
@@ -146,15 +146,15 @@ def cover_banks(rng: np.random.Generator, rooms: GridRooms, share: np.ndarray | 
         chosen[goes_on, i] = best[goes_on]
         seen[goes_on] |= shows[room, best][goes_on]
     pose, action = np.divmod(chosen, N_ACTIONS)
-    return GridBanks(rooms, np.where(chosen < 0, -1, pose), np.where(chosen < 0, -1, action))
+    return GridBankBatch(rooms, np.where(chosen < 0, -1, pose), np.where(chosen < 0, -1, action))
 
 
 def cover_bank(grid: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """(24, 51) int64, the bank of one (size, size) layout, rows of -1 at the end; see `cover_banks`."""
-    return cover_banks(rng, GridRooms.of(grid[None])).transitions()[0]
+    return cover_banks(rng, GridBatch.of(grid[None])).transitions()[0]
 
 
-def walk_banks(rng: np.random.Generator, rooms: GridRooms, steps: np.ndarray, onward: float = 0.75) -> GridBanks:
+def walk_banks(rng: np.random.Generator, rooms: GridBatch, steps: np.ndarray, onward: float = 0.75) -> GridBankBatch:
     """Walk through the rooms from a random pose; the bank holds each different move once.
 
     Args:
@@ -181,4 +181,4 @@ def walk_banks(rng: np.random.Generator, rooms: GridRooms, steps: np.ndarray, on
         moves[new, i] = move[new]
         pose = rooms.targets[room, pose, action]
     kept, action = np.divmod(moves, N_ACTIONS)
-    return GridBanks(rooms, np.where(moves < 0, -1, kept), np.where(moves < 0, -1, action))
+    return GridBankBatch(rooms, np.where(moves < 0, -1, kept), np.where(moves < 0, -1, action))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eswm_gym.rooms.grid.banks import OVERLAP, GridBanks, GridRooms, rows_of
+from eswm_gym.rooms.grid.banks import OVERLAP, GridBankBatch, GridBatch, rows_of
 from eswm_gym.rooms.grid.views import FORWARD, LEFT, N_ACTIONS
 from eswm_gym.rooms.transitions import ACTION, END, SOURCE, Kind, draw_weighted
 
@@ -16,7 +16,7 @@ MIX = (0.6, 0.15, 0.25)  # shares of unseen queries, of seen ones and of all oth
 
 
 @dataclass(frozen=True, eq=False)
-class GridQueries:
+class GridQueryBatch:
     """Q queries for each of B rooms.
 
     Attributes:
@@ -35,7 +35,7 @@ class GridQueries:
         return np.where(self.kind == UNDECIDED, -1, self.kind == Kind.UNSOLVABLE)
 
 
-def move_kinds(banks: GridBanks) -> np.ndarray:
+def move_kinds(banks: GridBankBatch) -> np.ndarray:
     """(B, P, 3, 3) int of Kind for each move (pose, action) and masked component; UNDECIDED for neither.
 
     A bank determines the masked component (UNSEEN, or SEEN if it holds the transition) if
@@ -73,7 +73,9 @@ def move_kinds(banks: GridBanks) -> np.ndarray:
     return kind
 
 
-def draw_queries(rng: np.random.Generator, banks: GridBanks, n: int, mix: tuple[float, ...] = MIX) -> GridQueries:
+def draw_queries(
+    rng: np.random.Generator, banks: GridBankBatch, n: int, mix: tuple[float, ...] = MIX
+) -> GridQueryBatch:
     """Draw n queries for each bank, each with one component masked.
 
     Args:
@@ -96,10 +98,10 @@ def draw_queries(rng: np.random.Generator, banks: GridBanks, n: int, mix: tuple[
     query = draw_weighted(rng, weight, n)
     move, masked = np.divmod(query, 3)
     pose, action = np.divmod(move, N_ACTIONS)
-    return GridQueries(rows_of(rooms, pose, action), masked, np.take_along_axis(kind, query, 1))
+    return GridQueryBatch(rows_of(rooms, pose, action), masked, np.take_along_axis(kind, query, 1))
 
 
-def _is_clear_source(rooms: GridRooms) -> np.ndarray:
+def _is_clear_source(rooms: GridBatch) -> np.ndarray:
     """(B, P, 3) bool, moves whose source follows from the end: not where a step ahead may have been a bump, or a bump
     a step."""
     room, pose = np.arange(len(rooms))[:, None], np.arange(rooms.free.shape[1])
@@ -114,7 +116,7 @@ def _is_clear_source(rooms: GridRooms) -> np.ndarray:
     return clear
 
 
-def _is_clear_action(rooms: GridRooms) -> np.ndarray:
+def _is_clear_action(rooms: GridBatch) -> np.ndarray:
     """(B, P, 3) bool, moves after which the view differs from that after every other move from the same pose."""
     room = np.arange(len(rooms))[:, None, None]
     ends = rooms.views[room, rooms.targets]

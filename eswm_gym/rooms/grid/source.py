@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from eswm_gym.rooms.grid.banks import COVER_BANK_SIZE, GridBanks, GridRooms, cover_banks, walk_banks
+from eswm_gym.rooms.grid.banks import COVER_BANK_SIZE, GridBankBatch, GridBatch, cover_banks, walk_banks
 from eswm_gym.rooms.grid.layouts import GridConfig, generate_grids
-from eswm_gym.rooms.grid.queries import GridQueries, draw_queries
+from eswm_gym.rooms.grid.queries import GridQueryBatch, draw_queries
 from eswm_gym.rooms.grid.views import N_ACTIONS, N_CELLS
 from eswm_gym.rooms.transitions import Problems, to_problems
 
@@ -44,15 +44,15 @@ class GridSource:
     def capacity(self) -> int:
         return COVER_BANK_SIZE if self.bank == "cover" else WALK_BANK_SIZE
 
-    def draw_banks(self, rng: np.random.Generator, n: int) -> GridBanks:
+    def draw_banks(self, rng: np.random.Generator, n: int) -> GridBankBatch:
         """Draw n rooms with a bank each."""
-        rooms = GridRooms.of(generate_grids(rng, n, self.rooms))
+        rooms = GridBatch.of(generate_grids(rng, n, self.rooms))
         if self.bank == "walk":
             return walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n))
         hidden = np.where(rng.random(n) < 0.5, rng.random(n) * self.hidden, 0.0)
         return cover_banks(rng, rooms, 1 - hidden)
 
-    def ask(self, rng: np.random.Generator, banks: GridBanks, n: int) -> GridQueries:
+    def ask(self, rng: np.random.Generator, banks: GridBankBatch, n: int) -> GridQueryBatch:
         """Draw n queries about each bank."""
         return draw_queries(rng, banks, n)
 
@@ -61,5 +61,5 @@ class GridSource:
         banks = self.draw_banks(rng, n_rooms)
         return to_problems(banks, self.ask(rng, banks, n_queries), self.capacity)
 
-    def is_true(self, banks: GridBanks, transitions: np.ndarray) -> None:
+    def is_true(self, banks: GridBankBatch, transitions: np.ndarray) -> None:
         """Not measured: any other view than the one asked for counts as wrong, even if the room shows it."""

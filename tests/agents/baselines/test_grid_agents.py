@@ -9,7 +9,7 @@ import eswm_gym  # noqa: F401
 from eswm_gym.agents.baselines import GridOracle, GridOracleExplorer, RandomAgent, ViewGraphAgent
 from eswm_gym.agents.baselines.grid_agents import pose_graph
 from eswm_gym.agents.states import view_number
-from eswm_gym.rooms.grid import GridConfig, GridRooms, generate_grids, pose_index, rows_of
+from eswm_gym.rooms.grid import GridBatch, GridConfig, generate_grids, pose_index, rows_of
 from eswm_gym.wrappers import MemoryBankObservation
 
 LEFT, RIGHT, FORWARD = 0, 1, 2
@@ -151,9 +151,9 @@ def test_learns_what_it_lives_through():
 @pytest.mark.parametrize("seed", range(5))
 def test_walks_a_shortest_way_where_it_remembers_every_move(seed):
     """And every pose has a view of its own."""
-    rooms = GridRooms.of(generate_grids(np.random.default_rng(seed), 100, GridConfig()))
+    rooms = GridBatch.of(generate_grids(np.random.default_rng(seed), 100, GridConfig()))
     chosen = int((rooms.unique == rooms.free).all(1).argmax())
-    room = GridRooms.of(rooms.grids[chosen : chosen + 1])
+    room = GridBatch.of(rooms.grids[chosen : chosen + 1])
     assert (room.unique == room.free).all()
     every = np.flatnonzero(room.free[0])
     rows = rows_of(room, every.repeat(3)[None], np.tile([0, 1, 2], len(every))[None])[0]

@@ -8,7 +8,7 @@ import torch
 import eswm_gym  # noqa: F401
 from eswm_gym.agents import ESWMAgent
 from eswm_gym.agents.baselines import MapOnly
-from eswm_gym.rooms.grid import GridConfig, GridRooms, GridSource, pose_index, rows_of
+from eswm_gym.rooms.grid import GridBatch, GridConfig, GridSource, pose_index, rows_of
 from eswm_gym.world_model.evaluate import evaluate
 from eswm_gym.wrappers import MemoryBankObservation
 
@@ -17,7 +17,7 @@ LEFT, RIGHT, FORWARD = 0, 1, 2
 
 # A room without walls in it, 7 x 7 cells of coloured floor.
 LAYOUT = np.pad(np.random.default_rng(0).integers(2, 9, (7, 7)), 1, constant_values=1).astype(np.int8)
-ROOM = GridRooms.of(LAYOUT[None])
+ROOM = GridBatch.of(LAYOUT[None])
 
 
 def transitions(*moves):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from eswm_gym.rooms.grid import (
     COVER_BANK_SIZE,
+    GridBatch,
     GridConfig,
-    GridRooms,
     cover_bank,
     cover_banks,
     generate_grids,
@@ -24,9 +24,9 @@ seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=15, deadline=None)
 
 
-def rooms_of(n: int = 3, seed: int = 0, **kwargs) -> tuple[GridRooms, np.random.Generator]:
+def rooms_of(n: int = 3, seed: int = 0, **kwargs) -> tuple[GridBatch, np.random.Generator]:
     rng = np.random.default_rng(seed)
-    return GridRooms.of(generate_grids(rng, n, GridConfig(**kwargs))), rng
+    return GridBatch.of(generate_grids(rng, n, GridConfig(**kwargs))), rng
 
 
 class Told:
@@ -157,7 +157,7 @@ def test_a_share_for_each_room():
 
 def test_begins_anywhere_and_no_two_banks_are_alike():
     rooms, rng = rooms_of(1, walls=(0, 0))
-    many = GridRooms.of(np.repeat(rooms.grids, 300, 0))
+    many = GridBatch.of(np.repeat(rooms.grids, 300, 0))
     banks = cover_banks(rng, many)
     assert len(np.unique(banks.pose[:, 0])) > 30
     assert len(np.unique(banks.pose, axis=0)) == 300

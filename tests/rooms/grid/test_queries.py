@@ -9,9 +9,9 @@ from scipy.stats import chisquare
 from eswm_gym.rooms import Kind
 from eswm_gym.rooms.grid import (
     UNDECIDED,
-    GridBanks,
+    GridBankBatch,
+    GridBatch,
     GridConfig,
-    GridRooms,
     cover_banks,
     draw_queries,
     generate_grids,
@@ -27,15 +27,15 @@ AHEAD = ((1, 0), (0, 1), (-1, 0), (0, -1))
 LEFT, RIGHT, FORWARD = 0, 1, 2
 
 
-def rooms_of(n: int, seed: int = 0, kinds: int = 7, **kwargs) -> tuple[GridRooms, np.random.Generator]:
+def rooms_of(n: int, seed: int = 0, kinds: int = 7, **kwargs) -> tuple[GridBatch, np.random.Generator]:
     """Random rooms with so many kinds of floor."""
     rng = np.random.default_rng(seed)
-    return GridRooms.of(np.minimum(generate_grids(rng, n, GridConfig(**kwargs)), 1 + kinds).astype(np.int8)), rng
+    return GridBatch.of(np.minimum(generate_grids(rng, n, GridConfig(**kwargs)), 1 + kinds).astype(np.int8)), rng
 
 
-def empty_banks(rooms: GridRooms, n: int = 3) -> GridBanks:
+def empty_banks(rooms: GridBatch, n: int = 3) -> GridBankBatch:
     nothing = np.full((len(rooms), n), -1)
-    return GridBanks(rooms, nothing, nothing)
+    return GridBankBatch(rooms, nothing, nothing)
 
 
 def kinds_by_the_rules(grid: np.ndarray, memories: list) -> dict:
@@ -88,7 +88,7 @@ def kinds_by_the_rules(grid: np.ndarray, memories: list) -> dict:
     return found
 
 
-def draw_some_banks(name: str) -> GridBanks:
+def draw_some_banks(name: str) -> GridBankBatch:
     if name == "cover":
         rooms, rng = rooms_of(3)
         return cover_banks(rng, rooms)

@@ -4,17 +4,25 @@ import numpy as np
 import pytest
 
 from eswm_gym.rooms import Kind
-from eswm_gym.rooms.grid import UNDECIDED, GridBanks, GridConfig, GridQueries, GridRooms, GridSource, generate_grids
+from eswm_gym.rooms.grid import (
+    UNDECIDED,
+    GridBankBatch,
+    GridBatch,
+    GridConfig,
+    GridQueryBatch,
+    GridSource,
+    generate_grids,
+)
 from eswm_gym.rooms.transitions import ACTION, END, SOURCE, to_problems
 
 
 def test_problems_by_hand():
-    rooms = GridRooms.of(generate_grids(np.random.default_rng(0), 1, GridConfig()))
+    rooms = GridBatch.of(generate_grids(np.random.default_rng(0), 1, GridConfig()))
     pose = int(np.flatnonzero(rooms.free[0])[0])
-    banks = GridBanks(rooms, np.array([[pose, -1]]), np.array([[1, -1]]))
+    banks = GridBankBatch(rooms, np.array([[pose, -1]]), np.array([[1, -1]]))
     source, end = np.arange(25) % 9, np.arange(25) % 7 + 1
     row = np.concatenate([source, [2], end])
-    queries = GridQueries(
+    queries = GridQueryBatch(
         np.tile(row, (1, 5, 1)),
         np.array([[SOURCE, ACTION, END, END, ACTION]]),
         np.array([[Kind.UNSEEN, Kind.SEEN, Kind.UNSOLVABLE, UNDECIDED, UNDECIDED]]),
