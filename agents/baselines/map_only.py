@@ -70,8 +70,8 @@ class MapOnly(ViewTransformer):
         cells = torch.where(shown.sum(-1, keepdim=True) > 0, shown, mapped)
         cells[..., HERE, :] = 0.0
         cells[..., HERE, EMPTY - 1] = 1.0  # one never sees what one stands on
-        lit = _is_lit((cells[..., WALL - 1] > 0.5).cpu().numpy())
-        lit = torch.from_numpy(lit).to(cells.device)[..., None]  # (B, Q, 25, 1)
+        opaque = (cells[..., WALL - 1] > 0.5).cpu().numpy()
+        lit = torch.from_numpy(_is_lit(opaque)).to(cells.device)[..., None]  # (B, Q, 25, 1)
         known = torch.where(lit, cells.sum(-1, keepdim=True), 1.0).amin((2, 3)).clamp(max=1)
         view = torch.cat([~lit, cells * lit], -1) + FLOOR  # the first class is UNSEEN
         return (view / view.sum(-1, keepdim=True)).log(), known
