@@ -23,9 +23,9 @@ class BlindFrontierAgent(Agent):
     """Explores without mask and location: it infers from its bumps where the lattice may end.
 
     It counts its moves, and so knows where it is relative to its start. Every lattice of the given radii and every
-    start on it is a hypothesis. It is wrong if it lacks a visited cell; if it has a cell that the agent bumped into,
-    there is a wall, which is as likely as walls are. The agent goes where the steps and the risk of a bump are least
-    and, of several such cells, to the one most hemmed in. A reference for what can be reached without a mask.
+    start on it is a hypothesis. One that lacks a visited cell is wrong; where a bump was on the lattice, it was into a
+    wall, and the hypothesis is the less probable, the rarer walls are. The agent goes where the steps and the risk of
+    a bump are least and, of several such cells, to the one most hemmed in. It shows what can be reached without a mask.
 
     Args:
         radii: which radii the lattice may have; none: it counts on no rim.
