@@ -9,7 +9,6 @@ import numpy as np
 
 from eswm_gym.rooms.lattice.banks import BankBatch, add_transitions, spanning_banks, walk_banks
 from eswm_gym.rooms.lattice.generation import RoomConfig, generate_rooms
-from eswm_gym.rooms.lattice.geometry import hex_lattice
 from eswm_gym.rooms.lattice.queries import TRAINING_MIX, QueryBatch, draw_queries
 from eswm_gym.rooms.lattice.trajectories import add_walks, trajectory_banks
 from eswm_gym.rooms.transitions import ACTION, END, MASKED, SOURCE, Problems, to_problems
@@ -48,7 +47,7 @@ class LatticeSource:
 
     @property
     def n_actions(self) -> int:
-        return hex_lattice(self.rooms.radius).neighbors.shape[1]
+        return self.rooms.lattice.n_actions
 
     @property
     def capacity(self) -> int:
