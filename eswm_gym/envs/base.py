@@ -39,7 +39,7 @@ class RoomEnv(gym.Env[dict[str, Any], Any]):
     @property
     @abstractmethod
     def layout(self) -> Any:
-        """The room as it is now, such as the reset option `LAYOUT_OPTION` takes it.
+        """The room as it is now, in the form that the reset option `LAYOUT_OPTION` takes.
 
         Raises:
             ResetNeeded: before the first reset.

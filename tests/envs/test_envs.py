@@ -103,6 +103,33 @@ def test_copies_continue_identically(env_id, twin):
 
 
 @every_id
+def test_place_and_layout_are_in_every_world(env_id):
+    env, other = gym.make(env_id).unwrapped, gym.make(env_id).unwrapped
+    _, info = env.reset(seed=3)
+    assert env.place == (info["location"] if env_id in HEX else tuple(info["pose"].tolist()))
+    other.reset(seed=4, options={env.LAYOUT_OPTION: env.layout, "start": env.place})
+    assert np.array_equal(other.layout, env.layout) and other.place == env.place
+    env.step(0)
+    assert env.place == (env.location if env_id in HEX else env.pose)
+
+
+@every_id
+def test_space_of_memory_banks(env_id):
+    env = gym.make(env_id).unwrapped
+    _, info = env.reset(seed=3)
+    space = env.bank_space
+    assert space.low.min() == space.low.max() == -1 and space.dtype == np.int64
+    if "memory_bank" in info:
+        assert info["memory_bank"] in space
+    if env_id in HEX:
+        n, n_states = (36, 37) if "RandomWall-v0" in env_id or "RandomWallExplore" in env_id else (18, 19)
+        n_states = 64 if "OpenArena" in env_id else n_states
+        assert space.high.tolist() == [[n_states - 1, 5, n_states - 1]] * n
+    else:
+        assert space.high.tolist() == [[8] * 25 + [2] + [8] * 25] * 24
+
+
+@every_id
 def test_state_carries_over(env_id):
     env, other = gym.make(env_id).unwrapped, gym.make(env_id).unwrapped
     env.reset(seed=3)

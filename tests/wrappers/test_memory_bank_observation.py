@@ -13,8 +13,9 @@ import eswm_gym  # noqa: F401
 from eswm_gym.wrappers import MemoryBankObservation
 
 
-def test_every_observation_of_an_episode_holds_the_bank_of_its_reset():
-    env = MemoryBankObservation(gym.make("ESWM-RandomWall-v0"))
+@pytest.mark.parametrize("env_id", ["ESWM-RandomWall-v0", "ESWM-MiniGrid-v0"])
+def test_every_observation_of_an_episode_holds_the_bank_of_its_reset(env_id):
+    env = MemoryBankObservation(gym.make(env_id))
     obs, info = env.reset(seed=0)
     bank = info["memory_bank"].copy()
     assert env.observation_space.contains(obs)
