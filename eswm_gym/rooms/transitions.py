@@ -76,7 +76,7 @@ def draw_weighted(rng: np.random.Generator, weight: np.ndarray, n: int) -> np.nd
 
 
 class Moves(NamedTuple):
-    """Q moves in each of B rooms; a room that has fewer is filled up with moves whose start is -1.
+    """Q moves in each of B rooms; a room that has fewer is filled up with any moves, whose start is given as -1.
 
     Attributes:
         start: (B, Q) int, the place where each move starts.

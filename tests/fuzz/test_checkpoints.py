@@ -115,7 +115,7 @@ def _save_models_for_ever(path):
 def kill_in_the_middle(work, *args, seed):
     process = multiprocessing.get_context("fork").Process(target=work, args=args)
     process.start()
-    time.sleep(np.random.default_rng(seed).uniform(0.005, 0.06))
+    time.sleep(np.random.default_rng(seed).uniform(0.005, 0.2))
     process.kill()
     process.join()
 

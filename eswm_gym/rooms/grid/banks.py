@@ -99,7 +99,8 @@ class GridBankBatch:
         rooms, room = self.rooms, np.arange(len(self.rooms))[:, None]
         start, action = pack(np.repeat(rooms.free[..., None], N_ACTIONS, 2))
         end = rooms.targets[room, start, action]
-        return Moves(start, end, rows_of(rooms, start, action), rooms.free.shape[1])
+        rows = rows_of(rooms, np.maximum(start, 0), action)
+        return Moves(start, end, rows, rooms.free.shape[1])
 
 
 def rows_of(rooms: GridBatch, pose: np.ndarray, action: np.ndarray) -> np.ndarray:

@@ -74,3 +74,20 @@ def test_walks_of_all_lengths():
     banks = GridSource(GridConfig(), "walk").draw_banks(np.random.default_rng(0), 300)
     held = (banks.pose >= 0).sum(1)
     assert held.min() == 0 and 40 < held.max() <= 80
+
+
+def test_all_moves_of_rooms_of_different_size():
+    """Every move from every free pose, once; what fills up a smaller room is a row that a model can read."""
+    rooms = GridRooms.of(generate_grids(np.random.default_rng(0), 4, GridConfig()))
+    nowhere = np.full((4, 1), -1)
+    moves = GridBanks(rooms, nowhere, nowhere).moves()
+    assert len(set((moves.start >= 0).sum(1).tolist())) > 1 and moves.n_places == rooms.free.shape[1]
+    assert moves.transitions.min() >= 0
+    for i in range(4):
+        real = moves.start[i] >= 0
+        rows = moves.transitions[i, real]
+        cells = list(zip(moves.start[i, real].tolist(), rows[:, 25].tolist(), strict=True))
+        assert cells == [(pose, action) for pose in np.flatnonzero(rooms.free[i]).tolist() for action in range(3)]
+        for (pose, action), row, end in zip(cells, rows, moves.end[i, real], strict=True):
+            assert end == rooms.targets[i, pose, action]
+            assert row.tolist() == [*rooms.views[i, pose], action, *rooms.views[i, end]]
