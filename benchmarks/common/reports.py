@@ -44,7 +44,7 @@ def write(path: Path, benchmark: str, seed: int, command: str, rows: Iterable[Ro
         "benchmark": benchmark,
         "seed": seed,
         "command": command,
-        "commit": commit(),
+        "commit": COMMIT,
         "versions": {name.replace("-", "_"): version(name) for name in VERSIONS}
         | {"python": platform.python_version()},
         "rows": [asdict(row) for row in rows],
@@ -64,6 +64,9 @@ def commit() -> str | None:
         ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+COMMIT = commit()  # when the code was loaded: the repository may move on while a benchmark runs
 
 
 def load(path: Path) -> Report:
