@@ -78,9 +78,9 @@ def test_walks_of_all_lengths():
 
 def test_all_moves_of_rooms_of_different_size():
     """Every move from every free pose, once; what fills up a smaller room is a row that a model can read."""
-    rooms = GridRooms.of(generate_grids(np.random.default_rng(0), 4, GridConfig()))
+    rooms = GridBatch.of(generate_grids(np.random.default_rng(0), 4, GridConfig()))
     nowhere = np.full((4, 1), -1)
-    moves = GridBanks(rooms, nowhere, nowhere).moves()
+    moves = GridBankBatch(rooms, nowhere, nowhere).moves()
     assert len(set((moves.start >= 0).sum(1).tolist())) > 1 and moves.n_places == rooms.free.shape[1]
     assert moves.transitions.min() >= 0
     for i in range(4):
