@@ -8,7 +8,7 @@ and goals. Where a new wall cuts the goal off, the episode is left out: of long 
   path-integration  knows the lattice, keeps its coordinates and marks where it was blocked
   epn               remembers 200 transitions of the room as it was
   a2c-lstm          trained in one room: compared only there
-  eswm-untrained, eswm-memories-alone, eswm-model-alone  the agent in parts, as in `navigate.py`
+  eswm-untrained, eswm-memories-alone, eswm-model-alone, rules  the agent in parts, as in `navigate.py`
   eswm-no-editing   keeps outdated memories beside what it bumps into
   eswm              deletes the memories that a change made outdated, keeps the place on its map, plans again
 
@@ -29,7 +29,7 @@ import networkx as nx
 import numpy as np
 from common.cli import agent_parser, finish, room_seeds
 from common.intervals import mean, rate
-from common.models import agents_in_part, find_hex_model
+from common.models import agents_in_part, find_hex_model, share_of
 from common.rows import Row, Test
 from common.tests import compare
 from tqdm import tqdm
@@ -129,7 +129,7 @@ def rows_of_changes(
     success: dict[str, dict[str, list[float]]] = {"success_rate": {}, "detour_success_rate": {}}
     for method, agent in tqdm(methods.items(), desc=setting, disable=None):
         for n_walls in range(FULL + 1):
-            episodes = run(with_walls(setups, n_walls), agent, memories.get(method))
+            episodes = run(share_of(method, with_walls(setups, n_walls)), agent, memories.get(method))
             if n_walls == 0:
                 shortest = [episode.shortest for episode in episodes]
             counted = [episode for episode in episodes if episode.shortest > 0]

@@ -9,7 +9,7 @@ Every method starts at the same place in the same rooms and has 15 steps with 19
                       `-no-radius` it counts on no rim
   eswm-uncertainty    the paper's rule: moves that the model is not sure of, here or ahead
   eswm-unordered      the agent's default without its order: the nearest place not visited, any of several
-  eswm-untrained, eswm-memories-alone, eswm-model-alone  the agent in parts, as in `navigate.py`
+  eswm-untrained, eswm-memories-alone, eswm-model-alone, rules  the agent in parts, as in `navigate.py`
   eswm                the agent's default: the nearest place not visited, the most hemmed in first
   oracle              knows the walls: networkx's travelling salesman, an approximation for a round trip
   bound               what nobody can exceed: the steps, or the locations that can be reached
@@ -36,7 +36,7 @@ import numpy as np
 import torch
 from common.cli import agent_parser, finish, room_seeds
 from common.intervals import mean, ratio
-from common.models import agents_in_part, find_hex_model
+from common.models import agents_in_part, find_hex_model, share_of
 from common.plots import draw_settings, save_figure
 from common.rows import Row
 from common.tests import compare
@@ -216,7 +216,7 @@ def explore(setting: str, methods: dict[str, Agent], seeds: Sequence[int], mask:
             setups = setups_of(env_id, 10 * steps, seeds, mask)
             found[method] = run(setups, agent, until=lambda e: len(e.agent.memory) >= LENGTH[radius])  # type: ignore[attr-defined]
         else:
-            found[method] = run(setups_of(env_id, steps, seeds, mask), agent)
+            found[method] = run(share_of(method, setups_of(env_id, steps, seeds, mask)), agent)
     return found
 
 

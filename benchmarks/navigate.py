@@ -10,8 +10,10 @@ Every method walks from the same starts to the same goals in the same rooms:
   eswm-astar        the same, A* guided by distances in the latent space
   eswm-greedy       the same, straight down those distances
   eswm-uncertainty  the same with Dijkstra, a move costing -log p: what the model is sure of comes first
-  eswm-untrained, eswm-memories-alone, eswm-model-alone  the agent in parts: with random weights; with a look-up of its
-                    memories in place of the model; without trust in its memories, every transition imagined
+  eswm-untrained, eswm-memories-alone, eswm-model-alone  the agent in parts: with random weights (a tenth of the
+                    episodes); with a look-up of its memories in place of the model; with the model alone, every
+                    transition imagined
+  rules             the agent with the rules of the lattice in place of the model
   eswm              the agent: what the bank holds is fact, the rest imagined, a new plan where reality differs
 
 In MiniGrid, where states are views, goals are poses and a turn is a move, also:
@@ -28,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 from common.cli import agent_parser, finish, print_table, room_seeds
 from common.intervals import Estimate, mean, rate, ratio
-from common.models import agents_in_part, find_hex_model
+from common.models import agents_in_part, find_hex_model, share_of
 from common.rows import Row, Test
 from common.tests import compare, t_test
 from tqdm import tqdm
@@ -165,7 +167,10 @@ def minigrid_rows(seeds: range, seed: int, device: str) -> tuple[list[Row], list
         "oracle": GridOracle(),
     }
     setups = [Setup(MINIGRID, s) for s in seeds]
-    found = {method: run(setups, methods[method]) for method in tqdm(methods, desc="minigrid", disable=None)}
+    found = {
+        method: run(share_of(method, setups), methods[method])
+        for method in tqdm(methods, desc="minigrid", disable=None)
+    }
     rows = [row for method, episodes in found.items() for row in rows_of("minigrid", method, episodes, seed)]
     success = {method: [float(e.success) for e in episodes] for method, episodes in found.items()}
     return rows, compare("minigrid", "success_rate", success, "eswm")
@@ -205,7 +210,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
                 memories = None
                 if method == "epn":
                     memories = epn.fill_memories([e.env.unwrapped.room for e in found["random"]], seed=args.seed)
-                found[method] = run(setups, agent, memories)
+                found[method] = run(share_of(method, setups), agent, memories)
                 rows += rows_of(setting, method, found[method], args.seed)
                 bar.update()
             if "eswm-astar" in found:

@@ -161,7 +161,7 @@ NO_MASK = Table(
 
 PARTS = Table(
     "method",
-    methods("eswm-untrained", "eswm-memories-alone", "eswm-model-alone", "eswm", "path-integration"),
+    methods("eswm-untrained", "eswm-memories-alone", "eswm-model-alone", "eswm", "rules"),
     {
         f"{label}: {size}": of(setting=setting, **key)
         for label, key in (

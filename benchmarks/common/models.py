@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from eswm_gym.agents import Agent, ESWMAgent
 from eswm_gym.analysis import untrained
 from eswm_gym.world_model import ESWM, available, load_model, load_pretrained
-from eswm_gym.world_model.lookup import Lookup
+from eswm_gym.world_model.lookup import Lookup, PathIntegrator
 from eswm_gym.world_model.pretrained import model_info, read_info
 
+T = TypeVar("T")
 WEIGHTS = Path(__file__).parents[1] / "weights"
 
 
@@ -39,12 +41,18 @@ def find_hex_model(name: str, device: str = "cpu") -> ESWM:
 
 
 def agents_in_part(model: ESWM) -> dict[str, Agent]:
-    """The agent with an untrained network, with its memories and no network, and with its network alone."""
+    """The agent with an untrained network, with no network, with its network alone, and with rules in its place."""
     return {
         "eswm-untrained": ESWMAgent(untrained(model.config).to(model.device)),
+        "rules": ESWMAgent(PathIntegrator(model.config)),
         "eswm-memories-alone": ESWMAgent(Lookup(model.config)),
         "eswm-model-alone": ESWMAgent(model, trust_memory=False),
     }
+
+
+def share_of(method: str, episodes: Sequence[T]) -> Sequence[T]:
+    """All of the episodes; of an untrained network a tenth, since whatever happens surprises it, which takes long."""
+    return episodes[: max(10, len(episodes) // 10)] if method == "eswm-untrained" else episodes
 
 
 def find_info(name: str) -> dict[str, Any]:

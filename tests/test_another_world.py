@@ -1,0 +1,91 @@
+"""Another kind of world takes a lattice, a family of rooms and a preset: training, evaluation and the agent are there.
+
+Here it is squares with four actions, in place of hexagons with six.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+from eswm_gym.agents import ESWMAgent
+from eswm_gym.rooms import Lattice, LatticeSource, RoomConfig
+from eswm_gym.world_model import Transformer, TransformerConfig
+from eswm_gym.world_model.evaluate import evaluate
+from eswm_gym.world_model.presets import Preset
+from eswm_gym.world_model.stream import ProblemStream
+
+SIDE = 4
+STEPS = ((1, 0), (0, -1), (-1, 0), (0, 1))  # E, N, W, S
+
+
+def ahead(location: int, action: int) -> int:
+    x, y = location % SIDE + STEPS[action][0], location // SIDE + STEPS[action][1]
+    return y * SIDE + x if 0 <= x < SIDE and 0 <= y < SIDE else -1
+
+
+SQUARES = Lattice(
+    actions=("E", "N", "W", "S"),
+    neighbors=np.array([[ahead(i, a) for a in range(4)] for i in range(SIDE * SIDE)]),
+    reverse=np.array([2, 3, 0, 1]),
+    xy=np.array([(i % SIDE, i // SIDE) for i in range(SIDE * SIDE)], float),
+    displacements=np.array(STEPS),
+)
+
+
+@dataclass(frozen=True)
+class SquareRooms(RoomConfig):
+    """Square rooms."""
+
+    radius: int = 2
+    states: tuple[int, ...] = tuple(range(SIDE * SIDE))
+
+    @property
+    def lattice(self) -> Lattice:
+        return SQUARES
+
+
+SOURCE = LatticeSource(SquareRooms())
+MODEL = TransformerConfig(n_states=16, n_actions=4, dim=48, layers=2, heads=4, state_embeddings=False, max_memories=32)
+PRESET = Preset(MODEL, (SOURCE,), {"squares": SOURCE}, rooms=32, queries=32)
+
+
+@pytest.fixture(scope="module")
+def model() -> Transformer:
+    """A small model after 120 steps."""
+    torch.manual_seed(0)
+    model = Transformer(MODEL)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    stream = ProblemStream(PRESET.sources, PRESET.rooms, PRESET.queries, seed=0)
+    for step in range(120):
+        problems = stream.batch(step)
+        loss = model(problems.memories, problems.query).loss(problems)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model.eval().requires_grad_(False)
+
+
+def test_it_learns(model):
+    """Better than any answer that does not depend on the bank: there are 16 states and four actions."""
+    found = evaluate(model, SOURCE, n_rooms=40, seed=5)
+    assert found["accuracy/seen/end"] > 0.8
+    assert found["validity/unseen/action"] > 0.5
+
+
+def test_the_agent_walks_in_it(model):
+    """From a dense bank to the far corner and back, on moves that are true."""
+    moves = [(i, a, ahead(i, a)) for i in range(SIDE * SIDE) for a in range(4) if ahead(i, a) >= 0]
+    bank = np.array(moves)[np.random.default_rng(0).permutation(len(moves))[:30]]
+    agent = ESWMAgent(model, seed=0)
+    state, goal, steps = int(bank[0, 0]), int(bank[-1, 2]), 0
+    agent.reset({"state": state, "goal": goal}, {"memory_bank": bank})
+    while state != goal and steps < 40:
+        mask = np.array([ahead(state, action) >= 0 for action in range(4)], np.int8)
+        action = agent.act({"state": state, "goal": goal}, {"action_mask": mask})
+        after = ahead(state, action)
+        assert after >= 0
+        agent.observe({"state": state, "goal": goal}, action, {"state": after, "goal": goal}, {})
+        state, steps = after, steps + 1
+    assert state == goal
