@@ -15,8 +15,9 @@ from eswm_gym.world_model import Transformer, TransformerConfig
 from eswm_gym.world_model.evaluate import evaluate
 from eswm_gym.world_model.presets import Preset
 from eswm_gym.world_model.stream import ProblemStream
+from eswm_gym.world_model.training import make_optimizers
 
-SIDE = 4
+SIDE = 3
 STEPS = ((1, 0), (0, -1), (-1, 0), (0, 1))  # E, N, W, S
 
 
@@ -47,37 +48,39 @@ class SquareRooms(RoomConfig):
 
 
 SOURCE = LatticeSource(SquareRooms())
-MODEL = TransformerConfig(n_states=16, n_actions=4, dim=48, layers=2, heads=4, state_embeddings=False, max_memories=32)
-PRESET = Preset(MODEL, (SOURCE,), {"squares": SOURCE}, rooms=32, queries=32)
+MODEL = TransformerConfig(
+    n_states=SIDE * SIDE, n_actions=4, dim=48, layers=2, heads=4, state_embeddings=False, max_memories=24
+)
+PRESET = Preset(MODEL, (SOURCE,), {"squares": SOURCE}, rooms=32, queries=32, lr=5e-3)
 
 
 @pytest.fixture(scope="module")
 def model() -> Transformer:
-    """A small model after 120 steps."""
+    """A small model after 100 steps."""
     torch.manual_seed(0)
     model = Transformer(MODEL)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    optimizers = make_optimizers(model, PRESET.lr)
     stream = ProblemStream(PRESET.sources, PRESET.rooms, PRESET.queries, seed=0)
-    for step in range(120):
+    for step in range(100):
         problems = stream.batch(step)
-        loss = model(problems.memories, problems.query).loss(problems)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        model(problems.memories, problems.query).loss(problems).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
     return model.eval().requires_grad_(False)
 
 
 def test_it_learns(model):
-    """Better than any answer that does not depend on the bank: there are 16 states and four actions."""
+    """Better than any answer that does not depend on the bank: there are nine states and four actions."""
     found = evaluate(model, SOURCE, n_rooms=40, seed=5)
-    assert found["accuracy/seen/end"] > 0.8
-    assert found["validity/unseen/action"] > 0.5
+    assert found["validity/unseen/end"] > 0.5
+    assert found["validity/unseen/action"] > 0.6
 
 
 def test_the_agent_walks_in_it(model):
     """From a dense bank to the far corner and back, on moves that are true."""
     moves = [(i, a, ahead(i, a)) for i in range(SIDE * SIDE) for a in range(4) if ahead(i, a) >= 0]
-    bank = np.array(moves)[np.random.default_rng(0).permutation(len(moves))[:30]]
+    bank = np.array(moves)[np.random.default_rng(0).permutation(len(moves))[:16]]
     agent = ESWMAgent(model, seed=0)
     state, goal, steps = int(bank[0, 0]), int(bank[-1, 2]), 0
     agent.reset({"state": state, "goal": goal}, {"memory_bank": bank})
