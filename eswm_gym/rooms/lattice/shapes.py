@@ -77,9 +77,7 @@ def pose_lattice(width: int, height: int) -> Lattice:
     )
 
 
-def _grid(
-    width: int, height: int, moves: dict[str, tuple[int, int]], wraps: bool = False, least: int = 1
-) -> Lattice:
+def _grid(width: int, height: int, moves: dict[str, tuple[int, int]], wraps: bool = False, least: int = 1) -> Lattice:
     y, x = np.divmod(np.arange(_size(width, height, least)), width)
     steps = np.array(list(moves.values()))
     to_x, to_y = x[:, None] + steps[:, 0], y[:, None] + steps[:, 1]  # (L, A)
@@ -104,4 +102,4 @@ def _size(width: int, height: int, least: int) -> int:
 
 def _at(x: np.ndarray, y: np.ndarray, width: int, height: int, name=lambda cell: cell) -> np.ndarray:
     """The names of cells (x, y), -1 outside of the grid."""
-    return np.where((0 <= x) & (x < width) & (0 <= y) & (y < height), name(y * width + x), -1)
+    return np.where((x >= 0) & (x < width) & (y >= 0) & (y < height), name(y * width + x), -1)
