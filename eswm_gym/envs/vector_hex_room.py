@@ -119,8 +119,7 @@ class HexRoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray])
             ResetNeeded: before the first reset, or if an episode has ended and resetting is disabled.
         """
         actions = self._checked(actions)
-        if not self._begun.all():
-            raise ResetNeeded("call reset() first: there are no rooms yet")
+        self._require_rooms(self._begun.all())
         ended: np.ndarray = self._done
         if self.autoreset_mode == AutoresetMode.DISABLED and ended.any():
             raise ResetNeeded(
@@ -173,7 +172,12 @@ class HexRoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray])
             self._single.close()
 
     def action_masks(self) -> np.ndarray:
-        """(n, 6) bool, steps that stay on the lattice."""
+        """(n, A) bool, steps that stay on the lattice.
+
+        Raises:
+            ResetNeeded: before the first reset.
+        """
+        self._require_rooms(self._begun.all())
         return self._lattice.on_lattice[self._location]
 
     def call(self, name: str) -> tuple[Any, ...]:
@@ -262,10 +266,14 @@ class HexRoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray])
             self._visited[rows, self._location[rows]] = True
             self._unvisited[rows] = (self._now.distances[rows] >= 0).sum(1) - 1
 
+    @staticmethod
+    def _require_rooms(begun: bool | np.bool_) -> None:
+        if not begun:
+            raise ResetNeeded("call reset() first: there are no rooms yet")
+
     def _at(self, i: int) -> HexRoomEnv:
         """The single environment, set to room i."""
-        if not self._begun[i]:
-            raise ResetNeeded("call reset() first: there are no rooms yet")
+        self._require_rooms(self._begun[i])
         env, now = self._single, self._now
         env.set_state(
             {

@@ -50,6 +50,8 @@ def test_nothing_before_reset():
     for call in calls:
         with pytest.raises(ResetNeeded):
             call()
+    with pytest.raises(ResetNeeded, match="call reset"):
+        make("ESWM-RandomWall19-v0", 2).unwrapped.action_masks()
 
 
 def test_disabled_resetting_wants_a_reset():

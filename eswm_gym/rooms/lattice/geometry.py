@@ -31,6 +31,9 @@ class Lattice:
         xy: (L, 2) float, where to draw each location; y grows to the south.
         displacements: (A, k) int, what each action adds to the coordinates of a location; None where actions
             do not add to coordinates.
+
+    Raises:
+        ValueError: if an array does not have its shape.
     """
 
     actions: tuple[str, ...]
@@ -43,6 +46,14 @@ class Lattice:
         for name, array in vars(self).items():
             if isinstance(array, np.ndarray):
                 object.__setattr__(self, name, _freeze(array.copy()))
+        n_locations, n_actions = len(self.neighbors), len(self.actions)
+        for name, shape in (
+            ("neighbors", (n_locations, n_actions)),
+            ("reverse", (n_actions,)),
+            ("xy", (n_locations, 2)),
+        ):
+            if getattr(self, name).shape != shape:
+                raise ValueError(f"{name} must have the shape {shape}, got {getattr(self, name).shape}")
 
     @property
     def n_locations(self) -> int:

@@ -176,3 +176,12 @@ def test_a_lattice_leaves_alone_what_it_is_made_of():
     lattice = Lattice(actions=("on",), neighbors=neighbors, reverse=reverse, xy=xy)
     neighbors[0, 0] = -1
     assert lattice.neighbors.tolist() == [[1], [-1]] and DISPLACEMENTS.flags.writeable
+
+
+def test_the_arrays_of_a_lattice_fit():
+    two_ways = {"actions": ("on", "back"), "neighbors": np.array([[1, -1], [-1, 0]]), "xy": np.zeros((2, 2))}
+    Lattice(**two_ways, reverse=np.array([1, 0]))
+    with pytest.raises(ValueError, match=r"reverse must have the shape \(2,\), got \(1,\)"):
+        Lattice(**two_ways, reverse=np.array([1]))
+    with pytest.raises(ValueError, match=r"neighbors must have the shape \(2, 1\), got \(2, 2\)"):
+        Lattice(**{**two_ways, "actions": ("on",)}, reverse=np.array([-1]))
