@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from eswm_gym.files import replacing
+from eswm_gym.files import checksum_of, replacing
 from eswm_gym.world_model import ESWM, CheckpointError, available, load_model, load_pretrained
-from eswm_gym.world_model.pretrained import WEIGHTS, checksum_of, read_info
+from eswm_gym.world_model.pretrained import WEIGHTS, read_info
 
 if TYPE_CHECKING:
     from eswm_gym.agents.eswm_agent import ESWMAgent
