@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from eswm_gym.files import checksum_of, replacing
+from eswm_gym.files import checksum_of, read_json, replacing
 from eswm_gym.world_model import ESWM, CheckpointError, available, load_model, load_pretrained
 from eswm_gym.world_model.pretrained import WEIGHTS, read_info
 
@@ -114,11 +114,8 @@ def _read(file: Path) -> dict[str, Any]:
     """What `save_agent` wrote, whole and undamaged."""
     if not file.exists():
         raise FileNotFoundError(f"no agent at {file}")
-    try:
-        described = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{file} is not JSON: {error}") from error
-    if not isinstance(described, dict) or described.get("format") != FORMAT:
+    described = read_json(file)
+    if described.get("format") != FORMAT:
         raise CheckpointError(f"{file} does not hold an agent")
     version = described.get("version")
     if version != VERSION:

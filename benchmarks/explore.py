@@ -4,13 +4,13 @@ Every method starts at the same place in the same rooms and has 15 steps with 19
   random              a random walk
   epn                 trained to find goals: it looks for one that it has not seen
   lattice-frontier    knows the lattice and its place on it; goes to the nearest location not visited
-  lattice-frontier-ordered  the same, the most hemmed in first, as `eswm`
+  lattice-frontier-ordered  the same, the least open first, as `eswm`
   blind-frontier      knows the lattice and its radius, and infers from its bumps where on it it may be; with
                       `-no-radius` it counts on no rim
   eswm-uncertainty    the paper's rule: moves that the model is not sure of, here or ahead
   eswm-unordered      the agent's default without its order: the nearest place not visited, any of several
   eswm-untrained, eswm-memories-alone, eswm-model-alone, rules  the agent in parts, as in `navigate.py`
-  eswm                the agent's default: the nearest place not visited, the most hemmed in first
+  eswm                the agent's default: the nearest place not visited, the least open first
   oracle              knows the walls: networkx's travelling salesman, an approximation for a round trip
   bound               what nobody can exceed: the steps, or the locations that can be reached
 

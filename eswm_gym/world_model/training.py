@@ -205,7 +205,7 @@ class Run:
         for setting in self.preset.settings:
             line += f"  {setting}"
             for kind in ("unseen", "unsolvable"):
-                # Of views, accuracy is all there is: a view that is true in the room but another one is not measured.
+                # For views there is accuracy alone: whether another view is true in the room is not measured.
                 measure = "validity" if f"{setting}/validity/unseen/end" in metrics else "accuracy"
                 cells = (metrics.get(f"{setting}/{measure}/{kind}/{part}") for part in COMPONENTS)
                 line += f" {kind} " + "/".join("-" if v is None else f"{v:.3f}" for v in cells)
