@@ -22,7 +22,7 @@ class Setup:
     Attributes:
         env: the id of an environment, or a function that makes one.
         seed: of the environment's reset, and of the agent.
-        max_steps: time limit; None for the environment's own.
+        max_steps: time limit of an environment given by its id; None for the environment's own.
         options: of the environment's reset.
         new_walls: locations that turn into walls after the memory bank was made, before the first step.
     """
@@ -44,7 +44,7 @@ class Episode:
     Args:
         setup: how it begins.
         agent: a fresh one.
-        memory_bank: (M, 3), what the agent begins with; None for what the environment hands out.
+        memory_bank: (M, W), what the agent begins with; None for what the environment hands out.
 
     Attributes:
         env, agent, setup: of the episode.

@@ -16,6 +16,7 @@ from eswm_gym.agents.beliefs import Beliefs, beliefs
 from eswm_gym.agents.eswm_agent import ESWMAgent
 from eswm_gym.agents.states import view_number
 from eswm_gym.envs.base import RoomEnv
+from eswm_gym.files import replacing
 from eswm_gym.rooms import Room
 from eswm_gym.rooms.grid import GridBatch, views_of
 
@@ -99,7 +100,8 @@ class EpisodeRecorder:
         page = files("eswm_gym").joinpath("replay.html").read_text(encoding="utf-8")
         data = json.dumps(episode, separators=(",", ":")).replace("<", "\\u003c")
         page = page.replace("{{title}}", escape(episode["env"])).replace("{{episode}}", data)
-        Path(path).write_text(page, encoding="utf-8")
+        with replacing(Path(path)) as temporary:
+            temporary.write_text(page, encoding="utf-8")
 
     def _frame(self, obs: Observation, info: Info) -> dict[str, Any]:
         believed = beliefs(self.agent, obs["state"], info.get("forgotten", ()))

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from eswm_gym.files import checksum_of, read_json, replacing
-from eswm_gym.world_model import ESWM, CheckpointError, available, load_model, load_pretrained
+from eswm_gym.files import CheckpointError, checksum_of, read_json, replacing
+from eswm_gym.world_model import ESWM, available, load_model, load_pretrained
 from eswm_gym.world_model.pretrained import WEIGHTS, read_info
 
 if TYPE_CHECKING:

@@ -31,11 +31,11 @@ def view_number(view: np.ndarray) -> int:
     """The number of a view of classes (5, 5) or (25,), a hash of its cells: equal views have equal numbers.
 
     Raises:
-        ValueError: if the view is not 25 integers.
+        ValueError: if the view is not 25 integers from 0 to 255.
     """
     view = np.asarray(view)
-    if view.size != N_CELLS or view.dtype.kind not in "iu":
-        raise ValueError(f"a view is {N_CELLS} integers, got {view!r}")
+    if view.size != N_CELLS or view.dtype.kind not in "iu" or view.min() < 0 or view.max() > 255:
+        raise ValueError(f"a view is {N_CELLS} integers from 0 to 255, got {view!r}")
     cells = np.ascontiguousarray(view, np.uint8).tobytes()
     return int.from_bytes(hashlib.blake2b(cells, digest_size=8).digest(), "big") >> 2
 
@@ -56,7 +56,7 @@ class ViewAlbum:
         """The number of a view; the album keeps the view.
 
         Raises:
-            ValueError: if the view is not 25 integers.
+            ValueError: if the view is not 25 integers from 0 to 255.
         """
         cells = np.asarray(view).reshape(-1)
         number = view_number(cells)

@@ -58,7 +58,7 @@ class ViewKnowledge(Knowledge):
         return self.album.views([number])[0]
 
     def check(self, *states: int) -> None:
-        self.album.views(states)
+        self.model.codec.check(torch.from_numpy(self.album.views(states)))
 
     def set_goal(self, goal: int | None) -> None:
         """Keep the goal; if the table does not have it, it has to be imagined anew, since no memory may show it."""

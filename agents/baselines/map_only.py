@@ -51,6 +51,8 @@ class MapOnly(ViewTransformer):
         unknown = torch.logit(1 - known, eps=FLOOR)[..., None].expand(-1, -1, 2)
         return ViewPrediction(view, self._action_between(bank, source, end), view, unknown)
 
+    layers = ESWM.layers  # refuses: there are no tokens
+
     def look_up(self, bank: EncodedBank, given: Tensor, motion: Tensor) -> Tensor:
         """(B, Q, 25, 8) what the map shows around the places to which motions (B, Q) lead from views (B, Q, 25)."""
         registration, views = self.registration, bank.cache

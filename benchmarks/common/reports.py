@@ -52,7 +52,14 @@ def write(path: Path, benchmark: str, seed: int, command: str, rows: Iterable[Ro
     if found := [asdict(test) for test in tests]:
         report["tests"] = found
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=1) + "\n")
+    path.write_text("{\n" + ",\n".join(f'"{key}": {_text(value)}' for key, value in report.items()) + "\n}\n")
+
+
+def _text(value: Any) -> str:
+    """JSON with a line for each item of a list, so that what changes from run to run can be read line by line."""
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(f" {json.dumps(item)}" for item in value) + "\n]"
+    return json.dumps(value)
 
 
 def commit() -> str | None:

@@ -144,7 +144,7 @@ class ViewTransformer(ESWM):
         """(B, N, 2, 25) bool, which cells of the source and end views of memories (B, N, 51) a transition (B, 51)
         contradicts; none without registration."""
         if not self.config.registration:
-            return torch.zeros(*memories.shape[:2], 2, N_CELLS, dtype=torch.bool)
+            return memories.new_zeros(*memories.shape[:2], 2, N_CELLS, dtype=torch.bool)
         return self.registration.contradicted(memories, seen)
 
     def _layers(self, bank: EncodedBank[Cache], query: Tensor, evidence: Evidence | None) -> Iterator[Tensor]:

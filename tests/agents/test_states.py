@@ -28,6 +28,12 @@ def test_numbers_of_views():
     assert all(0 <= number < 2**62 for number in every.values())
 
 
+@pytest.mark.parametrize("cell", [-1, 256, 2**40])
+def test_two_views_have_one_number_only_if_they_are_equal(cell):
+    with pytest.raises(ValueError, match="a view is 25 integers from 0 to 255"):
+        view_number(np.where(np.arange(25) == 7, cell, 2))
+
+
 def test_an_album_gives_back_what_was_put_into_it():
     rooms, rng = rooms_of(1)
     rows = cover_banks(rng, rooms).transitions()[0]

@@ -7,7 +7,7 @@ from view_models import Surveyor, TrueModel, distinct_room, numbers
 
 import eswm_gym  # noqa: F401
 from eswm_gym.agents import ESWMAgent
-from eswm_gym.agents.baselines import RandomAgent
+from eswm_gym.agents.baselines import MapOnly, RandomAgent
 from eswm_gym.agents.states import view_number
 from eswm_gym.rooms.grid import (
     GridBatch,
@@ -201,6 +201,20 @@ def test_a_goal_may_be_unknown():
 
 def make_env():
     return MemoryBankObservation(gym.make("ESWM-MiniGrid-v0"))
+
+
+@pytest.mark.parametrize("model", [Surveyor, MapOnly])
+def test_learns_nothing_from_a_view_with_a_cell_of_no_class(model):
+    agent = ESWMAgent(model())
+    _, obs, _ = begin(agent, 0)
+    held = agent.memory.copy()
+    broken = {**obs, "state": np.where(np.eye(5, dtype=bool), np.uint8(9), obs["state"])}
+    for before, after in ((obs, broken), (broken, obs)):
+        with pytest.raises(ValueError, match="cell 9 of a view is outside the classes 0 ... 8"):
+            agent.observe(before, 0, after, {})
+    assert agent.memory == held
+    with pytest.raises(ValueError, match="cell 9 of a view"):
+        agent.act(broken, {})
 
 
 def test_predict_on_one_environment_does_what_act_and_observe_do():

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from eswm_gym.checks import require_choices
 from eswm_gym.rooms.grid.banks import COVER_BANK_SIZE, GridBankBatch, GridBatch, cover_banks, walk_banks
 from eswm_gym.rooms.grid.layouts import GridConfig, generate_grids
 from eswm_gym.rooms.grid.queries import GridQueryBatch, draw_queries
@@ -25,12 +26,20 @@ class GridSource:
         bank: "cover": transitions from all over the room that together show it; or those of a "walk".
         share: how often it is drawn in a mixture, relative to the other sources.
         hidden: greatest share of the room that a cover bank does not show; drawn uniformly for half of the rooms.
+
+    Raises:
+        ValueError: if there is no such kind of bank, or `hidden` is no share.
     """
 
     rooms: GridConfig
     bank: Literal["cover", "walk"] = "cover"
     share: float = 1.0
     hidden: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_choices(bank=(self.bank, ("cover", "walk")))
+        if not 0 <= self.hidden <= 1:
+            raise ValueError(f"hidden must lie between 0 and 1, got {self.hidden}")
 
     @property
     def cells(self) -> int:

@@ -27,9 +27,11 @@ OFFSETS = np.array([(i - VIEW // 2, VIEW - 1 - j) for i in range(VIEW) for j in 
 
 @lru_cache
 def poses(size: int) -> np.ndarray:
-    """(P, 3) int (x, y, heading) of every pose within the walls around; P = 4 (size - 2) ** 2."""
+    """(P, 3) int (x, y, heading) of every pose within the walls around; P = 4 (size - 2) ** 2; read-only."""
     y, x, heading = np.indices((size - 2, size - 2, N_HEADINGS)).reshape(3, -1)
-    return np.stack([x + 1, y + 1, heading], 1)
+    found = np.stack([x + 1, y + 1, heading], 1)
+    found.flags.writeable = False  # all callers share it
+    return found
 
 
 def pose_index(size: int, x: Any, y: Any, heading: Any) -> Any:
@@ -61,10 +63,12 @@ def view_positions(where: np.ndarray) -> np.ndarray:
 
 @lru_cache
 def seen_cells(size: int) -> np.ndarray:
-    """(P, 25) int, the number y * size + x of each cell in each pose's view; -1 off the grid."""
+    """(P, 25) int, the number y * size + x of each cell in each pose's view; -1 off the grid; read-only."""
     x, y = np.moveaxis(view_positions(poses(size)), -1, 0)
     inside = (x >= 0) & (x < size) & (y >= 0) & (y < size)
-    return np.where(inside, y * size + x, -1)
+    found = np.where(inside, y * size + x, -1)
+    found.flags.writeable = False  # all callers share it
+    return found
 
 
 def views_of(grids: np.ndarray, pose: np.ndarray | None = None) -> np.ndarray:

@@ -119,7 +119,7 @@ class RoomBatch:
         Returns:
             (B, L) int, -1 for walls and what cannot be reached.
         """
-        beside = (self.lattice.distances == 1).astype(np.float32)
+        beside = (self.lattice.distances == 1).T.astype(np.float32)  # [end, start] of each step
         left = (~self.walls).astype(np.float32)  # 1 for the free locations not reached yet
         rim = np.zeros_like(left)
         rim[np.arange(len(self)), locations] = 1

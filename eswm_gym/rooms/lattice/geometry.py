@@ -21,7 +21,7 @@ def reverse_action(action):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Lattice:
-    """L locations, and A actions that lead from one to another. All arrays are read-only.
+    """L locations, and A actions that lead from one to another. It keeps read-only copies of its arrays.
 
     Attributes:
         actions: (A,) names of the actions. Where they are directions, they go around the circle in order.
@@ -39,9 +39,9 @@ class Lattice:
     displacements: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for array in vars(self).values():
+        for name, array in vars(self).items():
             if isinstance(array, np.ndarray):
-                _freeze(array)
+                object.__setattr__(self, name, _freeze(array.copy()))
 
     @property
     def n_locations(self) -> int:
@@ -122,7 +122,7 @@ def hex_lattice(radius: int) -> HexLattice:
         neighbors=np.array([[index.get(tuple(c), -1) for c in (c0 + DISPLACEMENTS).tolist()] for c0 in axial]),
         reverse=reverse_action(np.arange(N_ACTIONS)),
         xy=axial_to_xy(axial),
-        displacements=DISPLACEMENTS.copy(),
+        displacements=DISPLACEMENTS,
         radius=radius,
         axial=axial,
     )

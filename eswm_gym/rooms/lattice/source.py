@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from eswm_gym.checks import require_choices
 from eswm_gym.rooms.lattice.banks import BankBatch, add_transitions, spanning_banks, walk_banks
 from eswm_gym.rooms.lattice.generation import RoomConfig, generate_rooms
 from eswm_gym.rooms.lattice.queries import TRAINING_MIX, QueryBatch, draw_queries
@@ -28,6 +29,9 @@ class LatticeSource:
         mix: shares of the kinds of query.
         components: those that may be masked.
         context: length of a walk in the last rows of each bank, which ends where all queries of that bank start.
+
+    Raises:
+        ValueError: if there is no such kind of bank, or the context is negative.
     """
 
     rooms: RoomConfig
@@ -38,6 +42,7 @@ class LatticeSource:
     context: int = 0
 
     def __post_init__(self) -> None:
+        require_choices(bank=(self.bank, ("minimal", "dense", "walk", "trajectory")))
         if self.context < 0:
             raise ValueError(f"context must not be negative, got {self.context}")
 

@@ -9,11 +9,11 @@ from eswm_gym.rooms.lattice.generation import RoomBatch
 
 
 def free_distances(rooms: RoomBatch) -> np.ndarray:
-    """(B, L, L) int8, steps between observed free locations along such locations; L where there is no way."""
+    """(B, L, L) int16, steps between observed free locations along such locations; L where there is no way."""
     n, n_locations = rooms.states.shape
     free = rooms.observed & ~rooms.walls
     around = rooms.lattice.neighbors
-    distances = np.full((n, n_locations + 1, n_locations), n_locations, np.int8)  # last row: off the lattice
+    distances = np.full((n, n_locations + 1, n_locations), n_locations, np.int16)  # last row: off the lattice
     room, here = np.nonzero(free)
     distances[room, here, here] = 0
     for _ in range(n_locations):  # relax every move at once until nothing gets nearer

@@ -91,3 +91,10 @@ def test_the_agent_with_it_arrives(seed):
         agent.observe(obs, action, next_obs, info)
         obs, steps = next_obs, steps + 1
     assert done and steps == shortest
+
+
+def test_it_has_no_activations_to_look_at():
+    model = MapOnly()
+    bump = transitions((4, 1, 3, FORWARD))[None]
+    with pytest.raises(NotImplementedError, match="MapOnly has no tokens"):
+        model.activations(model.encode(bump), bump)

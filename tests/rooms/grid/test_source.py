@@ -91,3 +91,16 @@ def test_all_moves_of_rooms_of_different_size():
         for (pose, action), row, end in zip(cells, rows, moves.end[i, real], strict=True):
             assert end == rooms.targets[i, pose, action]
             assert row.tolist() == [*rooms.views[i, pose], action, *rooms.views[i, end]]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"bank": "dense"}, "bank must be one of .* got 'dense'"),
+        ({"hidden": 1.5}, "hidden must lie between 0 and 1, got 1.5"),
+        ({"hidden": float("nan")}, "got nan"),
+    ],
+)
+def test_errors(options, why):
+    with pytest.raises(ValueError, match=why):
+        GridSource(GridConfig(), **options)

@@ -191,3 +191,9 @@ def test_sight_ends_at_walls():
     # Round a single block light finds its way.
     room = ["#####", "#...#", "#.#.#", "#...#", "#####"]
     assert seen(room, (1, 2, 0)) == {(x, y) for x in (1, 2, 3, 4) for y in range(5)} - {(1, 2)}
+
+
+@pytest.mark.parametrize("shared", [poses, seen_cells])
+def test_tables_that_all_share_cannot_be_changed(shared):
+    with pytest.raises(ValueError, match="read-only"):
+        shared(9)[0] = 0

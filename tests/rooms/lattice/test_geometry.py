@@ -169,3 +169,10 @@ def test_a_lattice_is_shared_and_cannot_be_changed():
     for name in ("axial", "neighbors", "reverse", "xy", "next_location", "on_lattice", "edges", "edge_of", "distances"):
         with pytest.raises(ValueError, match="read-only"):
             getattr(lattice, name)[0] = 0
+
+
+def test_a_lattice_leaves_alone_what_it_is_made_of():
+    neighbors, reverse, xy = np.array([[1], [-1]]), np.array([-1]), np.zeros((2, 2))
+    lattice = Lattice(actions=("on",), neighbors=neighbors, reverse=reverse, xy=xy)
+    neighbors[0, 0] = -1
+    assert lattice.neighbors.tolist() == [[1], [-1]] and DISPLACEMENTS.flags.writeable

@@ -101,6 +101,14 @@ def test_distances(rooms):
             assert distances[i, here].tolist() == expected
 
 
+def test_distances_to_a_location_where_moves_lead_one_way():
+    ring = Lattice(
+        actions=("on",), neighbors=np.array([[1], [2], [3], [0]]), reverse=np.array([-1]), xy=np.zeros((4, 2))
+    )
+    free = np.zeros((1, 4), bool)
+    assert RoomBatch(ring, np.arange(4)[None], free, ~free).distances_from(np.array([1])).tolist() == [[1, 0, 3, 2]]
+
+
 def test_queries(rooms):
     banks = spanning_banks(np.random.default_rng(3), rooms)
     queries = draw_queries(np.random.default_rng(4), banks, 40, mix=(0.4, 0.2, 0.2, 0.2))

@@ -1,6 +1,7 @@
 """Problems about rooms on a lattice, against a second account of them."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,3 +86,9 @@ def test_only_the_components_that_a_source_asks_for_are_masked():
         assert set(asked[components].masked.ravel()) == set(components)
     first = asked[0, 1, 2].transitions
     assert all((queries.transitions == first).all() for queries in asked.values())  # the moves stay the same
+
+
+def test_errors():
+    for options, why in (({"bank": "spare"}, "bank must be one of .* got 'spare'"), ({"context": -1}, "got -1")):
+        with pytest.raises(ValueError, match=why):
+            LatticeSource(RoomConfig(), **options)

@@ -74,3 +74,9 @@ def test_a_trajectory_is_cut_where_it_must_be():
     banks = trajectory_banks(rng, rooms, 5)
     assert banks.source.shape == (50, 5) and (banks.source >= 0).all()
     assert (banks.rooms.observed.sum(1) == 6).all()
+
+
+def test_free_distances_in_large_rooms():
+    for radius in (6, 7):
+        rooms = generate_rooms(np.random.default_rng(0), 1, RoomConfig.open_arena(radius, states=tuple(range(169))))
+        assert (free_distances(rooms)[0] == rooms.lattice.distances).all()
