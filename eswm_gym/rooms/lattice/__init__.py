@@ -14,6 +14,7 @@ from eswm_gym.rooms.lattice.geometry import (
 )
 from eswm_gym.rooms.lattice.queries import PAPER_MIX, TRAINING_MIX, UNSEEN_ONLY, QueryBatch, draw_queries, move_kinds
 from eswm_gym.rooms.lattice.room import Room
+from eswm_gym.rooms.lattice.shapes import diagonal_lattice, pose_lattice, square_lattice, torus_lattice
 from eswm_gym.rooms.lattice.source import LatticeSource
 from eswm_gym.rooms.transitions import Kind
 
@@ -35,15 +36,19 @@ __all__ = [
     "RoomConfig",
     "add_transitions",
     "bits_to_state",
+    "diagonal_lattice",
     "draw_queries",
     "generate_rooms",
     "hex_lattice",
     "move_kinds",
     "observed_moves",
+    "pose_lattice",
     "random_regions",
     "random_walls",
     "reverse_action",
     "spanning_banks",
+    "square_lattice",
     "state_to_bits",
+    "torus_lattice",
     "walk_banks",
 ]

@@ -68,8 +68,8 @@ def spanning_banks(rng: np.random.Generator, rooms: RoomBatch) -> BankBatch:
     """Draw one minimal spanning bank for each room.
 
     A minimum spanning forest with random weights over the observed free locations, each edge walked in a random
-    direction, plus one bump into each observed wall location that has an observed free neighbour. Every action of
-    the lattice must have a reverse.
+    direction (in its own, if no action leads back), plus one bump into each observed wall location that can be bumped
+    into from an observed free one.
 
     Args:
         rng: source of randomness.
@@ -84,33 +84,36 @@ def spanning_banks(rng: np.random.Generator, rooms: RoomBatch) -> BankBatch:
     weight = rng.random((n, len(lattice.edges)), dtype=np.float32)
     first = np.zeros(free.shape, np.float32)
     first[free] = 2 + rng.random(free.sum(), dtype=np.float32)
-    action = np.concatenate(
-        [
-            _joining_moves(lattice, free[i : i + CHUNK], weight[i : i + CHUNK], first[i : i + CHUNK])
-            for i in range(0, n, CHUNK)
-        ]
+    joined_by = np.concatenate(
+        [_join(lattice, free[i : i + CHUNK], weight[i : i + CHUNK], first[i : i + CHUNK]) for i in range(0, n, CHUNK)]
         or [np.zeros(free.shape, np.int64)]
     )
-    source = np.where(action < 0, -1, lattice.neighbors[np.arange(n_locations), lattice.reverse[action]])
-    flip = (rng.random(source.shape, dtype=np.float32) < 0.5) & (source >= 0)
-    source = np.where(flip, np.arange(n_locations), source)
-    action = np.where(flip, lattice.reverse[action], action)
+    # A location is joined by a move to it or, where no action leads back, by one from it.
+    here, reverse = np.arange(n_locations), lattice.reverse
+    leaves = joined_by >= lattice.n_actions
+    way = np.concatenate([np.arange(lattice.n_actions), np.flatnonzero(reverse < 0), [-1]])  # its action; -1 for none
+    action = way[joined_by]
+    source = np.where(action < 0, -1, np.where(leaves, here, lattice.arrivals[here, action]))
+    flip = (rng.random(source.shape, dtype=np.float32) < 0.5) & (source >= 0) & (reverse[action] >= 0)
+    source = np.where(flip, here, source)
+    action = np.where(flip, reverse[action], action)
 
     # A wall location has no edge in the forest, so its bump takes its place in the arrays.
     walls = rooms.walls & rooms.observed
     room, wall = np.nonzero(walls)
-    around = lattice.neighbors[wall]
+    into = np.where(reverse < 0, np.arange(lattice.n_actions), reverse)  # every action once
+    around = lattice.arrivals[wall[:, None], into]
     score = rng.random(around.shape, dtype=np.float32)
     score *= (around >= 0) & free[room[:, None], around]
-    toward = score.argmax(1)
+    best = score.argmax(1)
     reachable = score.max(1, initial=0) > 0
-    room, wall, toward = room[reachable], wall[reachable], toward[reachable]
-    source[room, wall] = lattice.neighbors[wall, toward]
-    action[room, wall] = lattice.reverse[toward]
+    room, wall, bump = room[reachable], wall[reachable], into[best[reachable]]
+    source[room, wall] = lattice.arrivals[wall, bump]
+    action[room, wall] = bump
     return _shuffle(rng, rooms, source, action)
 
 
-def _joining_moves(lattice: Lattice, free: np.ndarray, weight: np.ndarray, first: np.ndarray) -> np.ndarray:
+def _join(lattice: Lattice, free: np.ndarray, weight: np.ndarray, first: np.ndarray) -> np.ndarray:
     """Grow minimum spanning forests by Prim's algorithm, in all rooms at once.
 
     Args:
@@ -120,9 +123,11 @@ def _joining_moves(lattice: Lattice, free: np.ndarray, weight: np.ndarray, first
         first: (B, L) float32 from 2 to 3, a multiple of 2**-22; the location with the least starts the next tree.
 
     Returns:
-        (B, L) int, the action that joins each location to its tree, -1 for those that start one or are not free.
+        (B, L) int, the column of `lattice.adjacent` by which its tree reached each location, -1 for locations that
+        start a tree or are not free.
     """
     n, n_locations = free.shape
+    n_ways = lattice.adjacent.shape[1]
     bits = n_locations.bit_length()
     whole = np.int64 if bits > 6 else np.int32
     # The key of a location is the weight of the lightest edge from the tree to it, as a whole number, with the location
@@ -137,11 +142,11 @@ def _joining_moves(lattice: Lattice, free: np.ndarray, weight: np.ndarray, first
     room = np.arange(n)
     row_of = np.full(2**bits, n_locations)
     row_of[:n_locations] = np.arange(n_locations)
-    around_of = np.full((lattice.n_actions, 2**bits), n_locations)
-    around_of[:, :n_locations] = np.where(lattice.on_lattice, lattice.neighbors, n_locations).T
-    edge_of = np.zeros((lattice.n_actions, 2**bits), np.int64)
+    around_of = np.full((n_ways, 2**bits), n_locations)
+    around_of[:, :n_locations] = np.where(lattice.adjacent < 0, n_locations, lattice.adjacent).T
+    edge_of = np.zeros((n_ways, 2**bits), np.int64)
     edge_of[:, :n_locations] = lattice.edge_of.T
-    actions = np.repeat(np.arange(lattice.n_actions, dtype=np.int8), n)
+    ways = np.repeat(np.arange(n_ways, dtype=np.int8), n)
     flat, flat_joined_by, flat_heavy = key.ravel(), joined_by.ravel(), heavy.ravel()
     for _ in range(free.sum(1).max(initial=0)):
         here = (unsigned.min(0) & (2**bits - 1)).astype(np.int64)
@@ -152,7 +157,7 @@ def _joining_moves(lattice: Lattice, free: np.ndarray, weight: np.ndarray, first
         lighter = np.flatnonzero(new < flat.take(place))
         place = place[lighter]
         flat[place] = new[lighter]
-        flat_joined_by[place] = actions[lighter]
+        flat_joined_by[place] = ways[lighter]
     return joined_by[:-1].T.astype(np.int64)
 
 

@@ -26,7 +26,8 @@ class Lattice:
     Attributes:
         actions: (A,) names of the actions. Where they are directions, they go around the circle in order.
         neighbors: (L, A) int, the location that each action leads to, -1 off the lattice.
-        reverse: (A,) int, the action that undoes each action, -1 where none does.
+        reverse: (A,) int, the action that undoes each action, -1 where none does. An action leads to a location from
+            one other location at most.
         xy: (L, 2) float, where to draw each location; y grows to the south.
         displacements: (A, k) int, what each action adds to the coordinates of a location; None where actions
             do not add to coordinates.
@@ -62,6 +63,14 @@ class Lattice:
         return _freeze(np.where(self.on_lattice, self.neighbors, np.arange(self.n_locations)[:, None]))
 
     @cached_property
+    def arrivals(self) -> np.ndarray:
+        """(L, A) int, the location from which each action leads to a location, -1 where it leads there from nowhere."""
+        arrivals = np.full_like(self.neighbors, -1)
+        source, action = np.nonzero(self.on_lattice)
+        arrivals[self.neighbors[source, action], action] = source
+        return _freeze(arrivals)
+
+    @cached_property
     def edges(self) -> np.ndarray:
         """(E, 2) int, each pair of adjacent locations once."""
         one_way = (self.reverse < 0) | (np.arange(self.n_actions) <= self.reverse)  # of an action and its reverse, one
@@ -72,11 +81,18 @@ class Lattice:
         return _freeze(pairs[np.sort(first)])
 
     @cached_property
+    def adjacent(self) -> np.ndarray:
+        """(L, A + W) int, `neighbors`, then the `arrivals` by each of the W actions that have no reverse: all locations
+        that a move joins to a location, whichever way it leads."""
+        return _freeze(np.hstack([self.neighbors, self.arrivals[:, self.reverse < 0]]))
+
+    @cached_property
     def edge_of(self) -> np.ndarray:
-        """(L, A) int, the row in `edges` of each move, 0 for moves off the lattice."""
+        """(L, A + W) int, the row in `edges` of each pair in `adjacent`, 0 where it has -1."""
         number = np.zeros((self.n_locations, self.n_locations), np.int64)
         number[tuple(self.edges.T)] = number[tuple(self.edges.T[::-1])] = np.arange(len(self.edges))
-        return _freeze(number[np.arange(self.n_locations)[:, None], self.next_location])
+        here = np.arange(self.n_locations)[:, None]
+        return _freeze(np.where(self.adjacent < 0, 0, number[here, self.adjacent]))
 
     @cached_property
     def distances(self) -> np.ndarray:
