@@ -205,7 +205,7 @@ def search(
         """A node of the search. With a horizon steps count too: the cheapest way to a state may be too long."""
         return state, steps if bounded else 0
 
-    # Of nodes with equal sums of cost and estimate, the one nearer to the goal goes first, then the more probable one.
+    # Where sums of cost and estimate are equal, the node nearer to the goal comes first, then the more probable one.
     best = {node(start, 0): (0.0, 0.0)}
     parent: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
     frontier: list[tuple[float, float, float, int, int]] = [(ahead(start), ahead(start), 0.0, 0, start)]

@@ -4,13 +4,13 @@ Every method starts at the same place in the same rooms and has 15 steps with 19
   random              a random walk
   epn                 trained to find goals: it looks for one that it has not seen
   lattice-frontier    knows the lattice and its place on it; goes to the nearest location not visited
-  lattice-frontier-ordered  the same, the most hemmed in first, as `eswm`
+  lattice-frontier-ordered  the same, the least open first, as `eswm`
   blind-frontier      knows the lattice and its radius, and infers from its bumps where on it it may be; with
                       `-no-radius` it counts on no rim
   eswm-uncertainty    the paper's rule: moves that the model is not sure of, here or ahead
   eswm-unordered      the agent's default without its order: the nearest place not visited, any of several
   eswm-untrained, eswm-memories-alone, eswm-model-alone, rules  the agent in parts, as in `navigate.py`
-  eswm                the agent's default: the nearest place not visited, the most hemmed in first
+  eswm                the agent's default: the nearest place not visited, the least open first
   oracle              knows the walls: networkx's travelling salesman, an approximation for a round trip
   bound               what nobody can exceed: the steps, or the locations that can be reached
 
@@ -55,7 +55,8 @@ from eswm_gym.agents.baselines import (
 from eswm_gym.agents.episodes import Episode, Setup, run
 from eswm_gym.rooms import N_ACTIONS, Room
 from eswm_gym.rooms.grid import GridBatch, pose_index
-from eswm_gym.world_model import ACTION, END, ESWM, MASKED, SOURCE
+from eswm_gym.rooms.transitions import COMPONENTS
+from eswm_gym.world_model import ESWM, MASKED
 
 # Setting: environment, radius, steps.
 SETTINGS = {
@@ -67,7 +68,6 @@ MINIGRID = "ESWM-MiniGridExplore-v0"
 MINIGRID_STEPS = (10, 20, 30, 60)
 PAPER = {"oracle_ratio": 0.9648, "epn_ratio": 1.168, "coverage": 0.91}
 PAPER_RELATIVE = {"source": 0.97, "action": 0.93, "end": 0.98}
-COMPONENTS = {"source": SOURCE, "action": ACTION, "end": END}
 
 
 def visited(episode: Episode, steps: int | None = None) -> int:
@@ -101,7 +101,7 @@ def accuracies(model: ESWM, bank: MemoryBank, moves: np.ndarray) -> dict[str, np
     """For each component (Q,) bool, whether the model fills it in as it was when it is masked."""
     encoded = model.encode(torch.from_numpy(bank.to_numpy())[None].to(model.device))
     right = {}
-    for name, component in COMPONENTS.items():
+    for component, name in enumerate(COMPONENTS):
         query = moves.copy()
         query[:, component] = MASKED
         answer = model.predict(encoded, torch.from_numpy(query)[None].to(model.device)).head(component)[0].argmax(-1)

@@ -37,8 +37,7 @@ from eswm_gym.analysis import (
     sized_banks,
     spearman,
 )
-from eswm_gym.analysis.integration import UNSEEN_ONLY
-from eswm_gym.rooms import RoomConfig, draw_queries, generate_rooms, spanning_banks
+from eswm_gym.rooms import UNSEEN_ONLY, RoomConfig, draw_queries, generate_rooms, spanning_banks
 from eswm_gym.world_model import ESWM
 
 HIDDEN = (0.4, 0.3, 0.2, 0.1, 0.0)  # shares of the locations that minimal banks do not observe

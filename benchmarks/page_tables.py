@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from common.tables import Key, Table
 
-COMPONENTS = ("source", "action", "end")
+from eswm_gym.rooms.transitions import COMPONENTS
+
 KINDS = ("seen", "unseen", "unsolvable")
 SIZES = {"19 locations": "random-wall-19", "37 locations": "random-wall-37"}
 PAPER = {"show": "paper"}

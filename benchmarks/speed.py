@@ -33,7 +33,7 @@ ROOM_BATCH, QUERIES = 512, 48
 VECTOR_ROOMS, SYNC_ROOMS = 4096, 64
 VIEW_ROOMS = 256
 N_STATES, N_ACTIONS, N_MEMORIES = 32, 6, 35
-# What a prototype took on one core of a like machine, and what is wanted.
+# What a prototype took on one core of a similar machine, and what is wanted.
 BESIDE = """
 rooms: at least 15,000 a second are wanted
 vector-environments: at least 1,000,000 steps a second are wanted

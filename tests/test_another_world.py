@@ -10,29 +10,15 @@ import pytest
 import torch
 
 from eswm_gym.agents import ESWMAgent
-from eswm_gym.rooms import Lattice, LatticeSource, RoomConfig
+from eswm_gym.rooms import Lattice, LatticeSource, RoomConfig, square_lattice
 from eswm_gym.world_model import Transformer, TransformerConfig
 from eswm_gym.world_model.evaluate import evaluate
 from eswm_gym.world_model.presets import Preset
 from eswm_gym.world_model.stream import ProblemStream
 from eswm_gym.world_model.training import make_optimizers
 
-SIDE = 3
-STEPS = ((1, 0), (0, -1), (-1, 0), (0, 1))  # E, N, W, S
-
-
-def ahead(location: int, action: int) -> int:
-    x, y = location % SIDE + STEPS[action][0], location // SIDE + STEPS[action][1]
-    return y * SIDE + x if 0 <= x < SIDE and 0 <= y < SIDE else -1
-
-
-SQUARES = Lattice(
-    actions=("E", "N", "W", "S"),
-    neighbors=np.array([[ahead(i, a) for a in range(4)] for i in range(SIDE * SIDE)]),
-    reverse=np.array([2, 3, 0, 1]),
-    xy=np.array([(i % SIDE, i // SIDE) for i in range(SIDE * SIDE)], float),
-    displacements=np.array(STEPS),
-)
+SQUARES = square_lattice(3, 3)
+N = SQUARES.n_locations
 
 
 @dataclass(frozen=True)
@@ -40,7 +26,7 @@ class SquareRooms(RoomConfig):
     """Square rooms."""
 
     radius: int = 2
-    states: tuple[int, ...] = tuple(range(SIDE * SIDE))
+    states: tuple[int, ...] = tuple(range(N))
 
     @property
     def lattice(self) -> Lattice:
@@ -48,9 +34,7 @@ class SquareRooms(RoomConfig):
 
 
 SOURCE = LatticeSource(SquareRooms())
-MODEL = TransformerConfig(
-    n_states=SIDE * SIDE, n_actions=4, dim=48, layers=2, heads=4, state_embeddings=False, max_memories=24
-)
+MODEL = TransformerConfig(n_states=N, n_actions=4, dim=48, layers=2, heads=4, state_embeddings=False, max_memories=24)
 PRESET = Preset(MODEL, (SOURCE,), {"squares": SOURCE}, rooms=32, queries=32, lr=5e-3)
 
 
@@ -79,15 +63,15 @@ def test_it_learns(model):
 
 def test_the_agent_walks_in_it(model):
     """From a dense bank to the far corner and back, on moves that are true."""
-    moves = [(i, a, ahead(i, a)) for i in range(SIDE * SIDE) for a in range(4) if ahead(i, a) >= 0]
+    moves = [(i, a, int(SQUARES.neighbors[i, a])) for i, a in np.argwhere(SQUARES.on_lattice).tolist()]
     bank = np.array(moves)[np.random.default_rng(0).permutation(len(moves))[:16]]
     agent = ESWMAgent(model, seed=0)
     state, goal, steps = int(bank[0, 0]), int(bank[-1, 2]), 0
     agent.reset({"state": state, "goal": goal}, {"memory_bank": bank})
     while state != goal and steps < 40:
-        mask = np.array([ahead(state, action) >= 0 for action in range(4)], np.int8)
+        mask = SQUARES.on_lattice[state].astype(np.int8)
         action = agent.act({"state": state, "goal": goal}, {"action_mask": mask})
-        after = ahead(state, action)
+        after = int(SQUARES.neighbors[state, action])
         assert after >= 0
         agent.observe({"state": state, "goal": goal}, action, {"state": after, "goal": goal}, {})
         state, steps = after, steps + 1

@@ -25,7 +25,7 @@ class BlindFrontierAgent(Agent):
     It counts its moves, and so knows where it is relative to its start. Every lattice of the given radii and every
     start on it is a hypothesis. One that lacks a visited cell is wrong; where a bump was on the lattice, it was into a
     wall, and the hypothesis is the less probable, the rarer walls are. The agent goes where the steps and the risk of
-    a bump are least and, of several such cells, to the one most hemmed in. It shows what can be reached without a mask.
+    a bump are least and, of several such cells, to the least open one. It shows what can be reached without a mask.
 
     Args:
         radii: which radii the lattice may have; none: it counts on no rim.

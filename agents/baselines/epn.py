@@ -22,6 +22,7 @@ from eswm_gym.agents.episodes import Episode, Setup, run_in_step
 from eswm_gym.agents.states import state_of
 from eswm_gym.envs import HexRoomEnv
 from eswm_gym.rooms import N_ACTIONS, Room, RoomConfig
+from eswm_gym.rooms.transitions import pad
 from eswm_gym.world_model.blocks import N_RELATIONS
 from eswm_gym.wrappers import EpisodicMemory, ManyGoals
 
@@ -76,7 +77,7 @@ class EPNTorso(BaseFeaturesExtractor):
     other. States are not embedded, so that any vocabulary will do; attention sees which memories touch, the help
     that our world model has too. Repeated transitions are dropped: in a deterministic room they say nothing new.
     Features are maxima over all memories and, action by action, over those that leave the current state by it and
-    those that enter the current state by it, so that the moves of which the memory tells can speak for themselves.
+    those that enter the current state by it, so that it shows which move each memory is about.
 
     Args:
         observation_space: of `state`, `goal` and `memory`, as the wrapper `EpisodicMemory` makes them.
@@ -185,9 +186,7 @@ class EPNAgent(PolicyAgent):
 
     @staticmethod
     def _logits(policy: ActorCriticPolicy, seen: list[tuple[list[tuple[int, int, int]], int, int]]) -> Tensor:
-        memories = torch.full((len(seen), max([1, *(len(memory) for memory, *_ in seen)]), 3), -1)
-        for row, (memory, *_) in zip(memories, seen, strict=True):
-            row[: len(memory)] = torch.tensor(memory).view(-1, 3)
+        memories = torch.from_numpy(pad([np.array(memory, np.int64).reshape(-1, 3) for memory, *_ in seen]))
         ends = torch.tensor([[state, goal] for _, state, goal in seen]).T
         return policy.action_net(_last_layer(policy, memories, *ends))
 

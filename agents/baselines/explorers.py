@@ -20,7 +20,7 @@ class LatticeFrontierAgent(Agent):
     Args:
         radius: of the lattice.
         seed: breaks ties.
-        ordered: of several equally near, go to the one most hemmed in (by `OPENNESS`), as `ESWMAgent` does.
+        ordered: of several equally near, go to the least open one (by `OPENNESS`), as `ESWMAgent` does.
     """
 
     def __init__(self, radius: int, seed: int | None = None, ordered: bool = False) -> None:

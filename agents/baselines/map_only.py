@@ -5,13 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from eswm_gym.rooms.grid import EMPTY, FORWARD, HERE, IN_FRONT, LEFT, N_ACTIONS, N_CELLS, RIGHT, WALL
+from eswm_gym.rooms.grid import EMPTY, FORWARD, HERE, IN_FRONT, LEFT, N_ACTIONS, N_CELLS, RIGHT, SIZE, WALL
 from eswm_gym.rooms.grid.views import is_lit
-from eswm_gym.world_model import MASKED, EncodedBank, ViewTransformer, ViewTransformerConfig
+from eswm_gym.world_model import ESWM, MASKED, EncodedBank, ViewPrediction, ViewTransformer, ViewTransformerConfig
 from eswm_gym.world_model.codecs import EgocentricCodec
-from eswm_gym.world_model.eswm import ESWM
 from eswm_gym.world_model.registration import INVERSE, N_KINDS, STAY, Registration, kinds_of, motion_of
-from eswm_gym.world_model.view_transformer import ViewPrediction
 
 FLOOR = 1e-4  # added to probabilities before their logarithm is taken
 
@@ -29,7 +27,7 @@ class MapOnly(ViewTransformer):
         size: width of the rooms in cells, the walls around included.
     """
 
-    def __init__(self, size: int = 9) -> None:
+    def __init__(self, size: int = SIZE) -> None:
         ESWM.__init__(self, ViewTransformerConfig(size=size, layers=0))  # and none of the layers of its class
         self.codec = EgocentricCodec(dim=1, cell_dim=1)  # only to refuse views that are none
         self.registration = Registration(size)

@@ -121,10 +121,10 @@ def bars(
         axis.set_xlim(0, 1.02)
 
 
-def height_of_bars(rows: Sequence[Row], group: Label = by_setting, label: Label = by_method) -> float:
+def height_of_bars(rows: Sequence[Row], group: Label = by_setting) -> float:
     """Inches that bars want."""
     n_lines = len(rows) + len(set(map(group, rows)))
-    return 0.5 + (0.42 if any("/" in label(row) for row in rows) else 0.25) * n_lines
+    return 0.5 + (0.42 if any("/" in row.method for row in rows) else 0.25) * n_lines
 
 
 def draw_settings(rows: Sequence[Row], folder: Path, name: str) -> None:
@@ -155,19 +155,18 @@ def draw_bars(
     folder: Path,
     name: str,
     group: Label = by_setting,
-    label: Label = by_method,
 ) -> None:
     """Draw FOLDER/NAME.png and .svg: bars side by side in panels, which have titles."""
     import matplotlib.pyplot as plt
 
-    looks = looks_of(label(row) for rows in panels.values() for row in rows)
-    height = 1 + max(height_of_bars(rows, group, label) for rows in panels.values())
+    looks = looks_of(row.method for rows in panels.values() for row in rows)
+    height = 1 + max(height_of_bars(rows, group) for rows in panels.values())
     width = 2.6 + 0.07 * max(map(len, looks))  # of a panel, with its labels
     figure, axes = plt.subplots(
         1, len(panels), figsize=(width * len(panels), height), squeeze=False, layout="constrained"
     )
     for axis, (title, rows) in zip(axes[0], panels.items(), strict=True):
-        bars(axis, rows, looks, group, label)
+        bars(axis, rows, looks, group)
         axis.set_title(words(title))
     place_legend(figure)
     save_figure(figure, folder, name)

@@ -278,5 +278,5 @@ def gap_rows(subject: Subject, sizes: Sizes) -> Found:
     return Found(rows, partial(draw_clusters, subject, rows))
 
 
-# Of models of hexagonal rooms.
+# What models of hexagonal rooms are asked.
 MEASURES = [srsa_rows, probe_rows, geodesic_rows, isomap_rows, gap_rows]

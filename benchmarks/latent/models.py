@@ -117,7 +117,7 @@ def collect_epn(agent: EPNAgent, walks: bool, rng: np.random.Generator, rooms: R
     n_goals = min(len(free) - 1, -(-EPN_GOALS // len(memories)))
     vectors = []
     for memory in memories:
-        # Of all locations in random order, the first few that are another one.
+        # For each location the first few of all others, in random order.
         order = rng.random((len(free), len(free)))
         np.fill_diagonal(order, 2)
         goal = states[free[order.argsort(1)[:, :n_goals]]].ravel()

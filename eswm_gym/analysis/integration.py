@@ -12,6 +12,7 @@ from scipy.special import entr, rel_entr
 
 from eswm_gym.analysis.activations import CHUNK
 from eswm_gym.rooms import (
+    UNSEEN_ONLY,
     BankBatch,
     QueryBatch,
     RoomConfig,
@@ -24,8 +25,6 @@ from eswm_gym.rooms import (
 from eswm_gym.rooms.transitions import ACTION, MASKED, mask, to_problems
 from eswm_gym.world_model import ESWM, Answer
 from eswm_gym.world_model.evaluate import compare, complete
-
-UNSEEN_ONLY = (1.0, 0.0, 0.0, 0.0)
 
 
 @torch.inference_mode()

@@ -55,7 +55,7 @@ def latent_geodesics(vectors: np.ndarray, radius: float, weight: Literal["angle"
         vectors: (L, dim) float, mean activation of each place.
         radius: cosine distance up to which two places are neighbours.
         weight: what a way from neighbour to neighbour costs: their cosine distance, as in the paper, or the angle
-            between them, in radians, of which two small ones make one twice as large.
+            between them, in radians. Small angles on the way add up, cosine distances do not.
 
     Returns:
         (L, L) float; inf between parts that do not touch, nan for places that are nan.

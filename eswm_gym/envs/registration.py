@@ -12,15 +12,15 @@ ROOMS = (
     ("OpenArena", "OpenArena", 2, 15),
 )
 # End of the name, task, memory bank handed out at reset.
-TASKS = (("", "navigate", "spanning"), ("Explore", "explore", "none"))
-MINIGRID_TASKS = (("", "navigate", "cover"), ("Explore", "explore", "none"))
+VARIANTS = (("", "navigate", "spanning"), ("Explore", "explore", "none"))
+MINIGRID_VARIANTS = (("", "navigate", "cover"), ("Explore", "explore", "none"))
 MINIGRID_MAX_STEPS = 60
 
 
 def register_envs() -> None:
     """Register every environment with Gymnasium; calling it again changes nothing."""
     for name, class_name, radius, max_steps in ROOMS:
-        for suffix, task, memory_bank in TASKS:
+        for suffix, task, memory_bank in VARIANTS:
             env_id = f"ESWM-{name}{suffix}-v0"
             if env_id not in gym.registry:
                 gym.register(
@@ -30,7 +30,7 @@ def register_envs() -> None:
                     max_episode_steps=max_steps,
                     kwargs={"radius": radius, "task": task, "memory_bank": memory_bank},
                 )
-    for suffix, task, memory_bank in MINIGRID_TASKS:
+    for suffix, task, memory_bank in MINIGRID_VARIANTS:
         env_id = f"ESWM-MiniGrid{suffix}-v0"
         if env_id not in gym.registry:
             gym.register(

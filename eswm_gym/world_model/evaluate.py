@@ -16,7 +16,7 @@ from eswm_gym.world_model.stream import to_tensors
 
 QUERIES = 48  # of each room
 # Seeds of rooms. Training draws from [seed of the run, step, ...], so that it meets neither of these; benchmarks use
-# 10**6 and its multiples.
+# others, see `benchmarks/common/cli.py`.
 VALIDATION_SEED = 2**31 + 7  # watched while training, and to choose by
 HELD_OUT_SEED = 2**32 + 11  # the figures in the JSON of a finished model
 

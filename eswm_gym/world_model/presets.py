@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from eswm_gym.rooms import PAPER_MIX, LatticeSource, RoomConfig
+from eswm_gym.rooms import PAPER_MIX, UNSEEN_ONLY, LatticeSource, RoomConfig
 from eswm_gym.rooms.grid import GridConfig, GridSource
 from eswm_gym.rooms.transitions import ACTION, END, Source
 from eswm_gym.world_model.codecs import CodecName
@@ -78,13 +78,12 @@ _COVER = GridSource(GridConfig(), "cover", share=0.65, hidden=0.6)
 _VIEWS = (_COVER, GridSource(GridConfig(), "walk", share=0.35))
 
 _TINY = RoomConfig.random_wall(1, wall_length=(0, 1), hidden=0.3)
-_UNSEEN_ONLY = (1.0, 0.0, 0.0, 0.0)
 # Trained on the states with an odd number of ones among their bits and tested on the others: of odd numbers the last
 # bit is always 1, and no model could learn to predict another.
 _ODD, _EVEN = (tuple(s for s in _STATES if s.bit_count() % 2 == odd) for odd in (1, 0))
 _CONTEXT = 6  # moves that lead to where a query starts, in rooms with duplicate states
 _PAPER_WALL = LatticeSource(RoomConfig.random_wall(3), mix=PAPER_MIX)
-_OPEN_ARENA = LatticeSource(RoomConfig.open_arena(states=_ODD), mix=_UNSEEN_ONLY)
+_OPEN_ARENA = LatticeSource(RoomConfig.open_arena(states=_ODD), mix=UNSEEN_ONLY)
 _OPEN_ARENA_SETTINGS = {
     "open-arena-seen": _OPEN_ARENA,
     "open-arena-unseen": replace(_OPEN_ARENA, rooms=RoomConfig.open_arena(states=_EVEN)),
@@ -211,13 +210,13 @@ PRESETS = {
     "oa-t-relational-shapes": replace(
         _ARENA_COMPARISON["oa-t-relational"],
         sources=(
-            LatticeSource(RoomConfig.open_arena(), share=0.3, mix=_UNSEEN_ONLY),
-            LatticeSource(RoomConfig.open_arena(4, observed=19), share=0.5, mix=_UNSEEN_ONLY),
-            LatticeSource(RoomConfig.open_arena(4, observed=10), share=0.2, mix=_UNSEEN_ONLY),
+            LatticeSource(RoomConfig.open_arena(), share=0.3, mix=UNSEEN_ONLY),
+            LatticeSource(RoomConfig.open_arena(4, observed=19), share=0.5, mix=UNSEEN_ONLY),
+            LatticeSource(RoomConfig.open_arena(4, observed=10), share=0.2, mix=UNSEEN_ONLY),
         ),
         settings={
-            "open-arena-19": LatticeSource(RoomConfig.open_arena(), mix=_UNSEEN_ONLY),
-            "open-arena-37": LatticeSource(RoomConfig.open_arena(3), mix=_UNSEEN_ONLY),
+            "open-arena-19": LatticeSource(RoomConfig.open_arena(), mix=UNSEEN_ONLY),
+            "open-arena-37": LatticeSource(RoomConfig.open_arena(3), mix=UNSEEN_ONLY),
         },
     ),
     # Trained on banks that hold more than they need.

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from eswm_gym.files import CheckpointError, replacing
-from eswm_gym.rooms.transitions import Problems
+from eswm_gym.rooms.transitions import COMPONENTS, Problems
 from eswm_gym.runs import Interrupt, falling, progress_bar
 from eswm_gym.world_model.eswm import ESWM
 from eswm_gym.world_model.evaluate import HELD_OUT_SEED, VALIDATION_SEED, evaluate
@@ -205,9 +205,9 @@ class Run:
         for setting in self.preset.settings:
             line += f"  {setting}"
             for kind in ("unseen", "unsolvable"):
-                # Of views, accuracy is all there is: a view that is true in the room but another one is not measured.
+                # For views there is accuracy alone: whether another view is true in the room is not measured.
                 measure = "validity" if f"{setting}/validity/unseen/end" in metrics else "accuracy"
-                cells = (metrics.get(f"{setting}/{measure}/{kind}/{part}") for part in ("source", "action", "end"))
+                cells = (metrics.get(f"{setting}/{measure}/{kind}/{part}") for part in COMPONENTS)
                 line += f" {kind} " + "/".join("-" if v is None else f"{v:.3f}" for v in cells)
         bar.set_postfix_str(f"loss {loss:.3f}, {rate:.0f} pairs/s")
         tqdm.write(line)

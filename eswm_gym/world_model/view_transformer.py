@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from eswm_gym.rooms.grid import FORWARD, IN_FRONT, LEFT, N_ACTIONS, N_CELLS, N_CLASSES, RIGHT, WALL
+from eswm_gym.rooms.grid import FORWARD, IN_FRONT, LEFT, N_ACTIONS, N_CELLS, N_CLASSES, RIGHT, SIZE, WALL
 from eswm_gym.rooms.transitions import MASKED
 from eswm_gym.world_model.blocks import Block, KeysValues, padding_mask, read_bank, read_queries
 from eswm_gym.world_model.codecs import EgocentricCodec
@@ -43,7 +43,7 @@ class ViewTransformerConfig(ModelConfig):
     n_actions: int = N_ACTIONS
     max_memories: int = 80
     heads: int = 4
-    size: int = 9
+    size: int = SIZE
     cell_dim: int = 64
     registration: bool = True
 

@@ -46,14 +46,14 @@ def test_a_move_that_the_model_does_not_know_leads_to_a_frontier_too():
     "beside_a, beside_b, better",
     [
         ([1, 2], [1], "a"),  # more visited places around it
-        ([1], [200], "b"),  # the rim hems in more than a visited place does
+        ([1], [200], "b"),  # a place at the rim is less open than one at a visited place
         ([200], [200, 200], "b"),
         ([], [300], "a"),  # beside a wall there may be wall
         ([], [1], "b"),
         ([400], [], "b"),  # beside other frontiers there is time
     ],
 )
-def test_of_two_places_equally_near_it_takes_the_one_more_hemmed_in(beside_a, beside_b, better):
+def test_of_two_places_equally_near_it_takes_the_less_open_one(beside_a, beside_b, better):
     places = {100: Place.FRONTIER, 101: Place.FRONTIER, 200: Place.OUTSIDE, 300: Place.WALL, 400: Place.FRONTIER}
     moves = every_way(0, 0) | {(0, 2): 100, (0, 5): 101}
     for place, beside in ((100, beside_a), (101, beside_b)):
@@ -69,7 +69,7 @@ def test_a_place_beside_a_wall_counts_as_one_step_farther():
     moves = every_way(0, 0) | every_way(1, 1) | {(0, 2): 100, (0, 4): 1, (1, 5): 101, (100, 3): 300}
     known = table_of(moves | {(101, 2): 1}, [0, 1, 100, 101])
     rng = np.random.default_rng(0)
-    assert nearest_frontier(known, places, 0, range(6), rng) == 4  # equally far now, and more hemmed in
+    assert nearest_frontier(known, places, 0, range(6), rng) == 4  # equally far now, and less open
     assert nearest_frontier(known, places, 0, range(6), rng, ordered=False) == 2
     assert nearest_frontier(known, places, 1, range(6), rng) == 5
     del moves[1, 5]

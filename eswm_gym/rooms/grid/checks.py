@@ -12,16 +12,16 @@ from eswm_gym.rooms.grid.views import N_HEADINGS
 Pose = tuple[int, int, int]  # (x, y, heading)
 
 
-def as_grid(grid: Any, size: int = SIZE, connected: bool = False) -> np.ndarray:
-    """(size, size) int8 classes.
+def as_grid(grid: Any, connected: bool = False) -> np.ndarray:
+    """(9, 9) int8 classes.
 
     Raises:
         ValueError: if they are no integers of this shape, no classes of cells, not walled in or all walls; or, if
             `connected`, if the free cells do not hang together.
     """
     grid = np.asarray(grid)
-    if grid.shape != (size, size) or grid.dtype.kind not in "iu":
-        raise ValueError(f"grid must be {(size, size)} integers, got {grid.shape} of {grid.dtype}")
+    if grid.shape != (SIZE, SIZE) or grid.dtype.kind not in "iu":
+        raise ValueError(f"grid must be {(SIZE, SIZE)} integers, got {grid.shape} of {grid.dtype}")
     if grid.min() <= UNSEEN or grid.max() >= N_CLASSES:
         raise ValueError(f"grid must hold classes from 1 to {N_CLASSES - 1}, got {grid.min()} to {grid.max()}")
     inside = grid[1:-1, 1:-1]

@@ -12,7 +12,7 @@ from eswm_gym.rooms.lattice.geometry import (
     hex_lattice,
     reverse_action,
 )
-from eswm_gym.rooms.lattice.queries import PAPER_MIX, TRAINING_MIX, QueryBatch, draw_queries, move_kinds
+from eswm_gym.rooms.lattice.queries import PAPER_MIX, TRAINING_MIX, UNSEEN_ONLY, QueryBatch, draw_queries, move_kinds
 from eswm_gym.rooms.lattice.room import Room
 from eswm_gym.rooms.lattice.shapes import diagonal_lattice, pose_lattice, square_lattice, torus_lattice
 from eswm_gym.rooms.lattice.source import LatticeSource
@@ -24,6 +24,7 @@ __all__ = [
     "N_ACTIONS",
     "PAPER_MIX",
     "TRAINING_MIX",
+    "UNSEEN_ONLY",
     "BankBatch",
     "HexLattice",
     "Kind",

@@ -218,9 +218,9 @@ def walk_banks(
         score += (lattice.on_lattice[here] | (rng.random((n, 1)) < 0.1)) * np.float32(2)
         visited[batch, here] = True
         there = lattice.neighbors[here]
-        hemmed_in = (visited[batch[:, None, None], lattice.neighbors[there]] | (lattice.neighbors[there] < 0)).sum(2)
+        enclosed = (visited[batch[:, None, None], lattice.neighbors[there]] | (lattice.neighbors[there] < 0)).sum(2)
         fresh = ~visited[batch[:, None], there] & ~tried[batch, here] & lattice.on_lattice[here]
-        score += (in_order & fresh) * (4 + hemmed_in).astype(np.float32)
+        score += (in_order & fresh) * (4 + enclosed).astype(np.float32)
         action = score.argmax(1)
         tried[batch[walking], here[walking], action[walking]] = True
         observed[batch[walking], lattice.neighbors[here, action][walking]] = True

@@ -145,15 +145,7 @@ class Room:
 
     def distances_from(self, location: int) -> np.ndarray:
         """(L,) int, steps from a free location to each location, -1 for walls and what cannot be reached."""
-        frontier = np.array([self.require_free(location)])
-        distances = np.full(self.n_locations, -1)
-        steps = 0
-        while frontier.size:
-            distances[frontier] = steps
-            around = np.unique(self.targets[frontier])
-            frontier = around[distances[around] < 0]
-            steps += 1
-        return distances
+        return self.to_batch().distances_from(np.array([self.require_free(location)]))[0]
 
     def shortest_path(self, start: int, goal: int) -> list[int]:
         """Return the locations of a shortest path, both ends included; an empty list if there is no path.

@@ -82,7 +82,7 @@ def test_the_order_of_frontiers_by_hand(visited, walls, better):
     assert first_moves(visited, walls, ordered=False) == every
 
 
-def test_the_rim_hems_in_most():
+def test_places_at_the_rim_are_the_least_open():
     """Beside 5 lie 1 and 6, each with two neighbours off the lattice, and the corner 2 with three."""
     agent = LatticeFrontierAgent(2, 0, ordered=True)
     agent.reset({}, {"location": 5})
