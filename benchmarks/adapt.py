@@ -30,9 +30,9 @@ import numpy as np
 from common.cli import agent_parser, finish, room_seeds
 from common.intervals import mean, rate
 from common.models import agents_in_part, find_hex_model, share_of
+from common.progress import progress
 from common.rows import Row, Test
 from common.tests import compare
-from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent
 from eswm_gym.agents.baselines import (
@@ -127,7 +127,7 @@ def rows_of_changes(
         memories["epn"] = methods["epn"].fill_memories(rooms, seed=10**9 + seed)  # type: ignore[attr-defined]
     rows = []
     success: dict[str, dict[str, list[float]]] = {"success_rate": {}, "detour_success_rate": {}}
-    for method, agent in tqdm(methods.items(), desc=setting, disable=None):
+    for method, agent in progress(methods.items(), setting):
         for n_walls in range(FULL + 1):
             episodes = run(share_of(method, with_walls(setups, n_walls)), agent, memories.get(method))
             if n_walls == 0:
@@ -219,7 +219,7 @@ def rows_of_walls_on_the_way(seeds: Sequence[int], seed: int, device: str) -> li
         "eswm": eswm,
     }
     rows = []
-    for method in tqdm(methods, desc="minigrid", disable=None):
+    for method in progress(methods, "minigrid"):
         episodes = run([Setup(MINIGRID, s) for s in seeds], methods[method], kind=WalledEpisode)
         walled = [episode for episode in episodes if episode.walled]  # type: ignore[attr-defined]
         rows += success_rows("minigrid", method, walled, seed)

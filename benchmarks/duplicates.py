@@ -26,9 +26,9 @@ from common.cli import Parser, finish, model_seed
 from common.intervals import over_rooms
 from common.models import find_info, find_model
 from common.plots import draw_bars
+from common.progress import progress
 from common.rows import Row
 from torch import Tensor
-from tqdm import tqdm
 
 from eswm_gym.rooms import LatticeSource
 from eswm_gym.rooms.transitions import to_problems
@@ -101,7 +101,7 @@ def duplicate_rows(n_rooms: int, seed: int, device: str = "cpu", models: Sequenc
     rows = []
     for name in models:
         model, preset = find_model(name, device), PRESETS[find_info(name)["training"]["preset"]]
-        for setting, source in tqdm(preset.settings.items(), desc=name, disable=None):
+        for setting, source in progress(preset.settings.items(), name):
             answers = ask(model, source, n_rooms, model_seed(seed), device)
             # Where a room offers none of the kinds that are wanted, others are drawn in their place.
             wanted = np.asarray(source.mix)[answers.kind] > 0

@@ -38,9 +38,9 @@ from common.cli import agent_parser, finish, room_seeds
 from common.intervals import mean, ratio
 from common.models import agents_in_part, find_hex_model, share_of
 from common.plots import draw_settings, save_figure
+from common.progress import progress
 from common.rows import Row
 from common.tests import compare
-from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent, MemoryBank
 from eswm_gym.agents.baselines import (
@@ -141,7 +141,7 @@ def minigrid_rows(seeds: range, seed: int, device: str) -> list[Row]:
     }
     setups = [Setup(MINIGRID, s) for s in seeds]
     rows, coverage = [], {}
-    for method in tqdm(methods, desc="minigrid", disable=None):
+    for method in progress(methods, "minigrid"):
         coverage[method] = np.array([seen_by_step(episode) for episode in run(setups, methods[method])])
         rows += [
             Row("minigrid", method, "coverage", *mean(coverage[method][:, n], seed), along="steps", at=n)
@@ -211,7 +211,7 @@ def explore(setting: str, methods: dict[str, Agent], seeds: Sequence[int], mask:
     env_id, radius, steps = SETTINGS[setting]
     name = setting if mask else f"{setting}-no-mask"
     found: dict[str, list[Episode]] = {}
-    for method, agent in tqdm(methods.items(), desc=name, disable=None):
+    for method, agent in progress(methods.items(), name):
         if method == "eswm" and mask:  # goes on until its bank is as long as a minimal spanning one
             setups = setups_of(env_id, 10 * steps, seeds, mask)
             found[method] = run(setups, agent, until=lambda e: len(e.agent.memory) >= LENGTH[radius])  # type: ignore[attr-defined]

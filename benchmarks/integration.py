@@ -23,9 +23,9 @@ from common.cli import Parser, finish, model_seed
 from common.intervals import Estimate, mean, over_rooms
 from common.models import add_model_option, find_model
 from common.plots import bars, curves, looks_of, place_legend, save_figure
+from common.progress import progress
 from common.rows import Row, Test
 from common.tests import t_test
-from tqdm import tqdm
 
 from eswm_gym.analysis import (
     contradict_states,
@@ -185,7 +185,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     args = options.parse_args(argv)
     rows: list[Row] = []
     tests: list[Test] = []
-    for name in tqdm(args.model or ["random-wall"], disable=None):
+    for name in progress(args.model or ["random-wall"], "integration"):
         model, n_queries = find_model(name, args.device), 200 if args.quick else args.queries
         new, tested = integration_rows(model, RoomConfig.random_wall(3), Path(name).stem, n_queries, args.seed)
         rows, tests = rows + new, tests + tested

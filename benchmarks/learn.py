@@ -23,12 +23,12 @@ import numpy as np
 from common.cli import MODEL_ROOMS, agent_parser, finish
 from common.intervals import mean
 from common.models import find_hex_model
+from common.progress import progress
 from common.rows import Row
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy as evaluate_without_masks
-from tqdm import tqdm
 
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents import ESWMAgent
@@ -120,8 +120,8 @@ def main(argv: list[str] | None = None) -> list[Row]:
     for setting, (_, metric) in SETTINGS.items():
         for method, around in methods(setting, agent).items():
             seeds = range(args.seed * 10**4, args.seed * 10**4 + runs)
-            progress = tqdm(seeds, desc=f"{setting}, {method}", disable=None)
-            curves = [learn(setting, around, run, steps, every, episodes) for run in progress]
+            bar = progress(seeds, f"{setting}, {method}")
+            curves = [learn(setting, around, run, steps, every, episodes) for run in bar]
             for n in curves[0]:
                 found = mean([curve[n] for curve in curves], args.seed)
                 rows.append(Row(setting, method, metric, *found, along="steps", at=n))

@@ -31,9 +31,9 @@ import numpy as np
 from common.cli import agent_parser, finish, print_table, room_seeds
 from common.intervals import Estimate, mean, rate, ratio
 from common.models import agents_in_part, find_hex_model, share_of
+from common.progress import progress
 from common.rows import Row, Test
 from common.tests import compare, t_test
-from tqdm import tqdm
 
 from eswm_gym.agents import Agent, ESWMAgent, latent_maps, search
 from eswm_gym.agents.baselines import (
@@ -167,10 +167,7 @@ def minigrid_rows(seeds: range, seed: int, device: str) -> tuple[list[Row], list
         "oracle": GridOracle(),
     }
     setups = [Setup(MINIGRID, s) for s in seeds]
-    found = {
-        method: run(share_of(method, setups), methods[method])
-        for method in tqdm(methods, desc="minigrid", disable=None)
-    }
+    found = {method: run(share_of(method, setups), methods[method]) for method in progress(methods, "minigrid")}
     rows = [row for method, episodes in found.items() for row in rows_of("minigrid", method, episodes, seed)]
     success = {method: [float(e.success) for e in episodes] for method, episodes in found.items()}
     return rows, compare("minigrid", "success_rate", success, "eswm")
@@ -201,26 +198,23 @@ def main(argv: list[str] | None = None) -> list[Row]:
     seeds = room_seeds(args.seed, per_setting)
     rows: list[Row] = []
     tests: list[Test] = []
-    with tqdm(total=len(SETTINGS) * len(methods), disable=None, unit="method") as bar:
-        for setting, env_id in SETTINGS.items():
-            setups = [Setup(env_id, seed) for seed in seeds]
-            found: dict[str, list[Episode]] = {}
-            for method, agent in methods.items():
-                bar.set_postfix_str(f"{setting} {method}")
-                memories = None
-                if method == "epn":
-                    memories = epn.fill_memories([e.env.unwrapped.room for e in found["random"]], seed=args.seed)
-                found[method] = run(share_of(method, setups), agent, memories)
-                rows += rows_of(setting, method, found[method], args.seed)
-                bar.update()
-            if "eswm-astar" in found:
-                rows += guided_rows(setting, found["eswm-astar"], args.seed)
-            success = {method: [float(e.success) for e in episodes] for method, episodes in found.items()}
-            tests += compare(setting, "success_rate", success, "eswm")
-            for method in ("eswm-dijkstra", "eswm"):
-                ours, theirs = optimality(found[method]), optimality(found["epn"])
-                if min(len(ours), len(theirs)) > 1:
-                    tests.append(t_test(setting, "path_optimality", method, ours, "epn", theirs, alternative="greater"))
+    for setting, env_id in SETTINGS.items():
+        setups = [Setup(env_id, seed) for seed in seeds]
+        found: dict[str, list[Episode]] = {}
+        for method, agent in progress(methods.items(), setting):
+            memories = None
+            if method == "epn":
+                memories = epn.fill_memories([e.env.unwrapped.room for e in found["random"]], seed=args.seed)
+            found[method] = run(share_of(method, setups), agent, memories)
+            rows += rows_of(setting, method, found[method], args.seed)
+        if "eswm-astar" in found:
+            rows += guided_rows(setting, found["eswm-astar"], args.seed)
+        success = {method: [float(e.success) for e in episodes] for method, episodes in found.items()}
+        tests += compare(setting, "success_rate", success, "eswm")
+        for method in ("eswm-dijkstra", "eswm"):
+            ours, theirs = optimality(found[method]), optimality(found["epn"])
+            if min(len(ours), len(theirs)) > 1:
+                tests.append(t_test(setting, "path_optimality", method, ours, "epn", theirs, alternative="greater"))
     grid_rows, grid_tests = minigrid_rows(seeds, args.seed, args.device)
     rows, tests = rows + grid_rows, tests + grid_tests
     shown = [row for row in rows if args.by_length or row.along is None]

@@ -32,8 +32,8 @@ from pathlib import Path
 
 from common.cli import Parser, finish, print_table
 from common.models import add_model_option, find_model
+from common.progress import progress
 from common.rows import Found, Row, Test
-from tqdm import tqdm
 
 from eswm_gym.analysis import untrained
 from eswm_gym.world_model import available
@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     rows: list[Row] = []
     tests: list[Test] = []
     drawings: list[Callable[[Path], None]] = []
-    for measure in tqdm(measures, disable=None):
+    for measure in progress(measures, "latent"):
         found = measure()
         rows, tests = rows + found.rows, tests + list(found.tests)
         drawings.append(found.draw)

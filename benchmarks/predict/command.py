@@ -31,8 +31,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common.cli import Parser, finish, print_table
+from common.progress import progress
 from common.rows import Found, Row
-from tqdm import tqdm
 
 from predict.experiments import EXPERIMENTS
 from predict.measures import Run
@@ -47,9 +47,9 @@ def main(argv: list[str] | None = None) -> list[Row]:
         options.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")
     run = Run(20 if args.quick else args.rooms, 200 if args.quick else 5000, args.seed, args.device)
     found: list[Found] = []
-    for name in tqdm(args.experiments or EXPERIMENTS, disable=None):
+    for name in progress(args.experiments or list(EXPERIMENTS), "predict"):
         found.append(EXPERIMENTS[name](run))
-        tqdm.write(f"\n# {name}")
+        print(f"\n# {name}")
         show(found[-1].rows)
 
     def draw(folder: Path) -> None:

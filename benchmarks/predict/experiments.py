@@ -10,10 +10,10 @@ from pathlib import Path
 from common.cli import model_seed
 from common.models import find_info, find_model
 from common.plots import by_method, by_metric, draw_bars, draw_curves
+from common.progress import progress
 from common.rows import Found, Row, Test
 from duplicates import duplicate_rows, plot_duplicates
 from integration import integration_rows, plot_integration
-from tqdm import tqdm
 
 from eswm_gym.agents.baselines import MapOnly
 from eswm_gym.rooms import RoomConfig
@@ -40,7 +40,7 @@ def method_of(name: str) -> str:
 def compare(run: Run, prefix: str) -> list[Row]:
     """Every model of a world, the simple ones beside them."""
     rows = []
-    for name in tqdm(COMPARED[prefix], desc="models", leave=False, disable=None):
+    for name in progress(COMPARED[prefix], f"models of {prefix}"):
         rows += run.trained(f"{prefix}-{name}", method_of(name))
     nearest = find_model(f"{prefix}-emwm", run.device)
     nearest.config = replace(nearest.config, nearest=1)  # type: ignore[call-arg]
