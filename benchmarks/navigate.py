@@ -10,7 +10,7 @@ Every method walks from the same starts to the same goals in the same rooms:
   eswm-astar        the same, A* guided by distances in the latent space
   eswm-greedy       the same, straight down those distances
   eswm-uncertainty  the same with Dijkstra, a move costing -log p: what the model is sure of comes first
-  eswm-untrained, eswm-memories-alone, eswm-model-alone  the agent in parts: with random weights (a tenth of the
+  eswm-untrained, eswm-memories-alone, eswm-model-alone  the agent in parts: with random weights (one in 30
                     episodes); with a look-up of its memories in place of the model; with the model alone, every
                     transition imagined
   rules             the agent with the rules of the lattice in place of the model

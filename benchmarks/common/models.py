@@ -51,8 +51,8 @@ def agents_in_part(model: ESWM) -> dict[str, Agent]:
 
 
 def share_of(method: str, episodes: Sequence[T]) -> Sequence[T]:
-    """All of the episodes; of an untrained network a tenth, since whatever happens surprises it, which takes long."""
-    return episodes[: max(2, len(episodes) // 10)] if method == "eswm-untrained" else episodes
+    """All episodes; of an untrained network one in 30, since whatever happens surprises it, which takes long."""
+    return episodes[: max(2, len(episodes) // 30)] if method == "eswm-untrained" else episodes
 
 
 def find_info(name: str) -> dict[str, Any]:
