@@ -237,10 +237,10 @@ def main(argv: list[str] | None = None) -> list[Row]:
     eswms: dict[str, Agent] = {"eswm-no-editing": ESWMAgent(eswm.model, adapt=False), "eswm": eswm}
     parts = agents_in_part(eswm.model)
     seeds = room_seeds(args.seed, n)
-    some = seeds[: max(10, n // 3)]
+    some, fewer = seeds[: max(10, n // 3)], seeds[: max(2, n // 3)]
     rows, tests = rows_of_changes("random-wall-19", {**untaught, **epn, **parts, **eswms}, seeds, args.seed)
     for setting, methods, chosen, room, env_id in (
-        ("random-wall-37", {**untaught, **parts, **eswms}, some, None, "ESWM-RandomWall-v0"),
+        ("random-wall-37", {**untaught, **parts, **eswms}, fewer, None, "ESWM-RandomWall-v0"),
         ("trained-room", {**untaught, **epn, "a2c-lstm": a2c, **eswms}, seeds, a2c.room, ENV_ID),
     ):
         more_rows, more_tests = rows_of_changes(setting, methods, chosen, args.seed, room, env_id)

@@ -31,19 +31,19 @@ def key_of(row):
 
 
 def test_navigate(tmp_path, capsys):
-    navigate.main(["--episodes", "90", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
+    navigate.main(["--episodes", "60", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
     found, value = values_of(tmp_path / "out.json")
     rows = found["rows"]
     assert (found["benchmark"], found["seed"]) == ("navigate", 0)
     assert {key_of(r): r["paper"] for r in rows if r["paper"] is not None} == navigate.PAPER
-    assert found["command"] == "python benchmarks/navigate.py --episodes 90"
+    assert found["command"] == "python benchmarks/navigate.py --episodes 60"
     for row in rows:
         assert set(row) == {"setting", "method", "metric", "along", "at", "value", "ci95", "n", "paper"}
         if row["ci95"] is not None:
             low, high = row["ci95"]
             assert low <= row["value"] + 1e-9 and row["value"] <= high + 1e-9
     by_length = [r["n"] for r in rows if (r["metric"], r["along"]) == ("success_rate", "length")]
-    assert sum(by_length) == (2 * 9 + 4) * 30  # settings, methods, episodes
+    assert sum(by_length) == (2 * 12 + 5) * 20 + 3 * 2  # settings, methods, episodes; two of each untrained network
     assert value["minigrid", "oracle", "success_rate"] == value["minigrid", "oracle", "path_optimality"] == 1
     assert value["minigrid", "eswm", "success_rate"] >= 0.8 > value["minigrid", "random", "success_rate"]
     for setting in ("random-wall-19", "random-wall-37"):
@@ -71,6 +71,9 @@ def test_explore(tmp_path, capsys):
         assert count["oracle"] <= count["bound"]
         assert value[setting, "eswm", "oracle_ratio"] == pytest.approx(count["eswm"] / count["oracle"])
         assert 0.7 < value[setting, "eswm", "coverage"] <= 1
+        for method in ("lattice-frontier-ordered", "eswm-unordered", "eswm-uncertainty"):
+            assert value[f"{setting}-no-mask", method, "unique_locations"] <= steps + 1
+        assert value[f"{setting}-no-mask", "lattice-frontier", "unique_locations"] == count["lattice-frontier"]
         assert (tmp_path / f"explore-{setting}.png").exists()
     assert "oracle" in capsys.readouterr().out
     for steps in (10, 30):
@@ -140,7 +143,8 @@ def test_adapt(tmp_path, capsys):
     n = {key_of(r): r["n"] for r in found["rows"]}
     for setting in ("random-wall-19", "trained-room"):
         for walls in range(6):
-            counted = {n[key] for key in n if key[0] == setting and key[2:] == ("success_rate", walls)}
+            methods = [key[1] for key in n if key[0] == setting and key[2:] == ("success_rate", walls)]
+            counted = {n[setting, m, "success_rate", walls] for m in methods if m != "eswm-untrained"}
             assert len(counted) == 1 and counted.pop() <= 12  # what is cut off is left out for all
         assert value[setting, "eswm", "success_rate", 0] == 1
         assert value[setting, "eswm", "success_rate", 5] >= 0.8
@@ -148,6 +152,7 @@ def test_adapt(tmp_path, capsys):
         assert {walls for *_, walls in detours} <= {1, 2, 3, 4, 5}  # without a new wall no way is longer
         for (_, method, _, walls), some in detours.items():
             assert some <= n[setting, method, "success_rate", walls]
+    assert value["random-wall-37", "path-integration", "success_rate", 5] >= 0.8
     assert ("trained-room", "a2c-lstm", "success_rate", 0) in value
     assert ("random-wall-19", "a2c-lstm", "success_rate", 0) not in value
     assert value["wall-removed", "eswm", "success_rate"] >= 0.8
