@@ -14,6 +14,7 @@ from eswm_gym.world_model.lookup import Lookup, PathIntegrator
 from eswm_gym.world_model.pretrained import model_info, read_info
 
 T = TypeVar("T")
+PARTS = ("eswm-untrained", "rules", "eswm-memories-alone", "eswm-model-alone")
 WEIGHTS = Path(__file__).parents[1] / "weights"
 
 
@@ -42,12 +43,13 @@ def find_hex_model(name: str, device: str = "cpu") -> ESWM:
 
 def agents_in_part(model: ESWM) -> dict[str, Agent]:
     """The agent with an untrained network, with no network, with its network alone, and with rules in its place."""
-    return {
-        "eswm-untrained": ESWMAgent(untrained(model.config).to(model.device)),
-        "rules": ESWMAgent(PathIntegrator(model.config)),
-        "eswm-memories-alone": ESWMAgent(Lookup(model.config)),
-        "eswm-model-alone": ESWMAgent(model, trust_memory=False),
-    }
+    agents = (
+        ESWMAgent(untrained(model.config).to(model.device)),
+        ESWMAgent(PathIntegrator(model.config)),
+        ESWMAgent(Lookup(model.config)),
+        ESWMAgent(model, trust_memory=False),
+    )
+    return dict(zip(PARTS, agents, strict=True))
 
 
 def share_of(method: str, episodes: Sequence[T]) -> Sequence[T]:
