@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from eswm_gym.agents.memory_bank import Transition
-from eswm_gym.rooms.grid import N_CELLS, ROW
+from eswm_gym.rooms.grid import N_CELLS, N_CLASSES, ROW
 from eswm_gym.rooms.lattice.bits import bits_to_state
 
 
@@ -31,11 +31,14 @@ def view_number(view: np.ndarray) -> int:
     """The number of a view of classes (5, 5) or (25,), a hash of its cells: equal views have equal numbers.
 
     Raises:
-        ValueError: if the view is not 25 integers from 0 to 255.
+        ValueError: if the view is not 25 integers, or a cell is no number of a byte.
     """
     view = np.asarray(view)
-    if view.size != N_CELLS or view.dtype.kind not in "iu" or view.min() < 0 or view.max() > 255:
-        raise ValueError(f"a view is {N_CELLS} integers from 0 to 255, got {view!r}")
+    if view.size != N_CELLS or view.dtype.kind not in "iu":
+        raise ValueError(f"a view is {N_CELLS} integers, got {view!r}")
+    if view.min() < 0 or view.max() > 255:  # two views would have one number
+        wrong = view[(view < 0) | (view >= N_CLASSES)][0]
+        raise ValueError(f"cell {wrong} of a view is outside the classes 0 ... {N_CLASSES - 1}")
     cells = np.ascontiguousarray(view, np.uint8).tobytes()
     return int.from_bytes(hashlib.blake2b(cells, digest_size=8).digest(), "big") >> 2
 
@@ -56,7 +59,7 @@ class ViewAlbum:
         """The number of a view; the album keeps the view.
 
         Raises:
-            ValueError: if the view is not 25 integers from 0 to 255.
+            ValueError: see `view_number`.
         """
         cells = np.asarray(view).reshape(-1)
         number = view_number(cells)
