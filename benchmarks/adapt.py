@@ -121,7 +121,7 @@ def rows_of_changes(
     room: Room | None = None,
     env_id: str = ENV_ID,
 ) -> tuple[list[Row], list[Test]]:
-    """Rows for 0 to 5 new walls."""
+    """Rows for 0 to 5 new walls, of the agent in parts for `PARTS_MEET`."""
     setups, rooms = setups_of(seeds, room, env_id)
     # Starts and goals of these walks are none of the episodes'.
     memories = {}

@@ -42,7 +42,7 @@ def find_hex_model(name: str, device: str = "cpu") -> ESWM:
 
 
 def agents_in_part(model: ESWM) -> dict[str, Agent]:
-    """The agent with an untrained network, with no network, with its network alone, and with rules in its place."""
+    """The agent with an untrained network, with rules in its place, with its memories alone, with its network alone."""
     agents = (
         ESWMAgent(untrained(model.config).to(model.device)),
         ESWMAgent(PathIntegrator(model.config)),
