@@ -13,24 +13,30 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from eswm_gym.rooms.transitions import ACTION
+
 N_RELATIONS = 4
 KeysValues = tuple[Tensor, Tensor]  # both (B, H, 1 + N, D), the null token first
 
 
-def relations(reader: Tensor, read: Tensor) -> Tensor:
-    """Which states each reading transition shares with each transition it reads.
+def relations(reader: Tensor, read: Tensor, n: int = N_RELATIONS) -> Tensor:
+    """Which states, and if wanted actions, each reading transition shares with each transition it reads.
 
     Args:
         reader: (B, T, 3) int transitions.
         read: (B, N, 3) int transitions.
+        n: how many relations, 4 or 5.
 
     Returns:
-        (B, T, 1 + N, 4) bool: source is source, source is end, end is source, end is end; a masked component
-        equals nothing. The first column stands for the null token and is False.
+        (B, T, 1 + N, n) bool: source is source, source is end, end is source, end is end, action is action; a masked
+        component equals nothing. The first column stands for the null token and is False.
     """
     mine, theirs = reader[:, :, None, ::2], read[:, None, :, ::2]  # (B, T, 1, 2) and (B, 1, N, 2)
-    same = (mine[..., None] == theirs[..., None, :]) & (mine[..., None] >= 0)  # (B, T, N, 2, 2)
-    return F.pad(same.flatten(3), (0, 0, 1, 0))
+    same = ((mine[..., None] == theirs[..., None, :]) & (mine[..., None] >= 0)).flatten(3)  # (B, T, N, 4)
+    if n > N_RELATIONS:
+        mine, theirs = reader[:, :, None, ACTION], read[:, None, :, ACTION]
+        same = torch.cat([same, ((mine == theirs) & (mine >= 0))[..., None]], 3)
+    return F.pad(same, (0, 0, 1, 0))
 
 
 def padding_mask(padding: Tensor, dtype: torch.dtype) -> Tensor:
@@ -49,10 +55,10 @@ class Block(nn.Module):
     Args:
         dim: width of a token.
         heads: attention heads, H; a head has D = dim / H dimensions.
-        relational: whether attention has a bias and a value for which states two transitions share.
+        n_relations: attention has a bias and a value for each of so many `relations` of two transitions.
     """
 
-    def __init__(self, dim: int, heads: int, relational: bool = False) -> None:
+    def __init__(self, dim: int, heads: int, n_relations: int = 0) -> None:
         super().__init__()
         self.heads = heads
         self.attention_norm = nn.LayerNorm(dim, bias=False)
@@ -63,9 +69,9 @@ class Block(nn.Module):
         self.sharpness = nn.Parameter(torch.full((heads, 1, 1), math.sqrt(dim // heads)))
         self.null_key = nn.Parameter(torch.zeros(heads, 1, dim // heads))
         self.null_value = nn.Parameter(torch.zeros(heads, 1, dim // heads))
-        if relational:
-            self.relation_bias = nn.Parameter(2 * torch.randn(N_RELATIONS, heads))
-            self.relation_value = nn.Linear(heads * N_RELATIONS, dim, bias=False)
+        if n_relations:
+            self.relation_bias = nn.Parameter(2 * torch.randn(n_relations, heads))
+            self.relation_value = nn.Linear(heads * n_relations, dim, bias=False)
             nn.init.zeros_(self.relation_value.weight)
         self.mlp_norm = nn.LayerNorm(dim, bias=False)
         self.up = nn.Linear(dim, 4 * dim, bias=False)
@@ -100,7 +106,7 @@ class Block(nn.Module):
             x: (B, T, dim) tokens.
             keys_values: what they read.
             mask: (B, 1, 1, 1 + N), from `padding_mask`.
-            related: (B, T, 1 + N, 4) from `relations`, or None.
+            related: (B, T, 1 + N, n_relations) from `relations`, or None.
             sharper: (B, 1, 1, 1), a factor for the logits of attention, or None.
         """
         key, value = keys_values
@@ -114,7 +120,7 @@ class Block(nn.Module):
         # Two products and a softmax: at these lengths cheaper to train than fused attention.
         attention = logits.softmax(-1).to(value.dtype)
         y = self.out((attention @ value).transpose(1, 2).flatten(2))  # (B, T, dim)
-        if related is not None:  # (B, T, H, 1 + N) @ (B, T, 1 + N, 4)
+        if related is not None:  # (B, T, H, 1 + N) @ (B, T, 1 + N, n_relations)
             y = y + self.relation_value((attention.transpose(1, 2) @ related).flatten(2))
         x = x + y
         return x + self.down(F.gelu(self.up(self.mlp_norm(x))))

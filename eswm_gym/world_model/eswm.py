@@ -102,6 +102,13 @@ class ESWM(nn.Module, ABC):
     def forward(self, memories: Tensor, query: Tensor) -> PredictionLike:
         return self.predict(self.encode(memories), query)
 
+    def starts_from(self, other: ESWM) -> bool:
+        """Take over the weights of another model, and say whether it could: its shape has to be the same."""
+        if type(other) is not type(self) or other.config != self.config:
+            return False
+        self.load_state_dict(other.state_dict())
+        return True
+
     @property
     def device(self) -> torch.device:
         """Where the model is; the CPU if it has no weights."""

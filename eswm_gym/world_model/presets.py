@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from eswm_gym.rooms import PAPER_MIX, UNSEEN_ONLY, LatticeSource, RoomConfig
+from eswm_gym.rooms import CODES, N_NAMES, PAPER_MIX, UNSEEN_ONLY, LatticeSource, RegionConfig, RoomConfig, lattice_of
 from eswm_gym.rooms.grid import GridConfig, GridSource
 from eswm_gym.rooms.transitions import ACTION, END, Source
 from eswm_gym.world_model.codecs import CodecName
@@ -73,6 +73,68 @@ _SURROUNDINGS = (
     LatticeSource(RoomConfig.open_arena(4, states=_STATES, hidden=1.0), "minimal", share=0.3),
     LatticeSource(RoomConfig.open_arena(3, states=_STATES, hidden=1.0), "minimal", share=0.1),
 )
+
+# Any lattice. Of a region of unknown shape no one can tell where its lattice ends, so that is not asked.
+_REGION_MIX = (0.7, 0.12, 0.18, 0.0)
+_SIZES = {"hexagon": (6,), "square": (12, 12), "diagonal": (12, 12), "torus": (10, 10), "pose": (8, 8)}
+_SMALL_TORI = ((3, 5), (4, 4), (4, 5), (5, 5), (6, 6))
+
+
+def _known(shape: str, share: float) -> tuple[LatticeSource, ...]:
+    """Regions of a lattice whose moves the model knows by name, small and large, from banks of all kinds."""
+
+    def source(bank, share_of_bank, rows, most, walls, held=None, enclosed=0.0):
+        rooms = RegionConfig(shape, _SIZES[shape], 2, most, walls, enclosed=enclosed)
+        return LatticeSource(
+            rooms, bank, share * share_of_bank, _REGION_MIX, actions="known", held=held, rows=rows
+        )  # fmt: skip
+
+    return (
+        source("minimal", 0.2, 32, most=18, walls=14),
+        source("minimal", 0.3, 64, most=44, walls=20),
+        source("minimal", 0.25, 96, most=64, walls=32),
+        source("dense", 0.1, 96, most=40, walls=20, held=(0.2, 1.0)),
+        source("walk", 0.05, 64, most=48, walls=0, enclosed=0.3),
+        source("walk", 0.1, 96, most=60, walls=0, enclosed=1.0),
+    )
+
+
+def _permuted(shape: str, size: tuple[int, ...], share: float) -> tuple[LatticeSource, ...]:
+    """Small regions of a lattice where the model has to find out what each action does."""
+
+    def source(bank, share_of_bank, most, held=None, enclosed=0.0):
+        rooms = RegionConfig(shape, size, 2, most, enclosed=enclosed)
+        return LatticeSource(rooms, bank, share * share_of_bank, _REGION_MIX, actions="permuted", held=held, rows=96)
+
+    n_locations = lattice_of(shape, size).n_locations
+    return (
+        source("dense", 0.65, min(n_locations, 24 if shape in ("square", "pose", "torus") else 20), held=(0.3, 1.0)),
+        source("walk", 0.35, min(n_locations, 24), enclosed=1.0),
+    )
+
+
+_LATTICES = {
+    f"{shape}-{most}": LatticeSource(
+        RegionConfig(shape, _SIZES[shape], least, most), mix=PAPER_MIX, actions="known", rows=96
+    )
+    for shape, least, most in (
+        ("hexagon", 24, 48),
+        ("square", 24, 48),
+        ("torus", 24, 48),
+        ("pose", 16, 32),
+        ("pose", 48, 64),
+    )
+} | {
+    f"permuted-{shape}-16": LatticeSource(
+        RegionConfig(shape, (4, 4) if shape == "torus" else _SIZES[shape], 8, 16),
+        "dense",
+        mix=PAPER_MIX,
+        actions="permuted",
+        held=(0.7, 0.95),
+        rows=96,
+    )
+    for shape in _SIZES
+}
 
 _COVER = GridSource(GridConfig(), "cover", share=0.65, hidden=0.6)
 _VIEWS = (_COVER, GridSource(GridConfig(), "walk", share=0.35))
@@ -176,6 +238,33 @@ PRESETS = {
         model=TransformerConfig(n_states=64, dim=128, layers=2, loops=7, heads=4, state_embeddings=False),
         sources=_agent_mixture(3) + _agent_mixture(2) + _SURROUNDINGS,
         settings=_RANDOM_WALL,
+    ),
+    # Any lattice, with actions that are known by name or have to be found out.
+    "lattices": Preset(
+        model=TransformerConfig(
+            n_states=96,
+            n_actions=N_NAMES,
+            dim=128,
+            layers=2,
+            loops=7,
+            max_memories=96,
+            state_embeddings=False,
+            codes=len(CODES),
+        ),
+        sources=(
+            *_known("hexagon", 0.15),
+            *_known("square", 0.15),
+            *_known("diagonal", 0.08),
+            *_known("pose", 0.28),
+            *(
+                source
+                for shape in ("hexagon", "square", "diagonal", "pose")
+                for source in _permuted(shape, _SIZES[shape], 0.07)
+            ),
+            *(source for size in _SMALL_TORI for source in _permuted("torus", size, 0.06 / len(_SMALL_TORI))),
+        ),
+        settings=_LATTICES,
+        rooms=24,
     ),
     # MiniGrid: egocentric views; and the same without registration, the paper's transformer in our blocks.
     "minigrid": Preset(

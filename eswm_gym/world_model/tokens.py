@@ -18,20 +18,24 @@ class TokenModel(ESWM):
     Args:
         config: of the architecture.
         codec: how states are embedded and read out.
+        codes: how many of the actions, the last ones, are codes that have one embedding and no logits in the head.
     """
 
     codec: IntegerCodec
     action_head: nn.Linear
 
-    def __init__(self, config: ModelConfig, codec: IntegerCodec) -> None:
+    def __init__(self, config: ModelConfig, codec: IntegerCodec, codes: int = 0) -> None:
         super().__init__(config)
         self.codec = codec
-        self.embed_action = nn.Embedding(config.n_actions + 1, config.dim)  # the last row stands for "masked"
+        self.n_named = config.n_actions - codes
+        # One row for each named action, one for all codes if there are any, and the last one for "masked".
+        self.embed_action = nn.Embedding(self.n_named + bool(codes) + 1, config.dim)
 
     def embed(self, transitions: Tensor) -> Tensor:
         """(B, N, dim) tokens of (B, N, 3) transitions."""
         source, action, end = transitions.unbind(2)
-        x = self.codec.embed(source, end) + self.embed_action(torch.where(action < 0, self.config.n_actions, action))
+        row = torch.where(action < 0, self.embed_action.num_embeddings - 1, action.clamp(max=self.n_named))
+        x = self.codec.embed(source, end) + self.embed_action(row)
         return to_autocast(x / math.sqrt(3))
 
     def classify(self, x: Tensor) -> Prediction:

@@ -132,12 +132,11 @@ class Run:
         """Start from the weights of a saved model in place of random ones.
 
         Raises:
-            ValueError: if the model has another shape than the preset's.
+            ValueError: if the preset's model cannot start from it; see `ESWM.starts_from`.
         """
         model = load_model(path)
-        if model.config != self.preset.model:
+        if not self.model.starts_from(model):
             raise ValueError(f"{path} is a model with {model.config}, preset {self.name!r} has {self.preset.model}")
-        self.model.load_state_dict(model.state_dict())
         self.origin = read_info(path).get("training")
 
     def train(self, steps: int | None = None, minutes: float = 60.0, workers: int = 0) -> bool:

@@ -4,14 +4,15 @@ Paper: "Model Selection and Training". The paper's model is a stack of transform
 with a logit for each state. Our blocks always normalise queries and keys, have a null token (`Block`), and are trained
 with Muon. Optional additions of ours are queries that read the bank while the bank does not read them (`cross`),
 attention that sees which transitions share a state (`relational`), a read-out that points at states of the bank
-(`pointer`), blocks that are applied several times (`loops`), and weights that compare states at first (`aligned`).
+(`pointer`), blocks that are applied several times (`loops`), weights that compare states at first (`aligned`), and
+actions of which a model knows nothing but which transitions share them (`codes`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import torch
@@ -19,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from eswm_gym.checks import require_choices
-from eswm_gym.rooms.transitions import END, SOURCE
+from eswm_gym.rooms.transitions import ACTION, END, SOURCE
 from eswm_gym.world_model.blocks import (
     N_RELATIONS,
     Block,
@@ -30,7 +31,7 @@ from eswm_gym.world_model.blocks import (
     relations,
 )
 from eswm_gym.world_model.codecs import CODECS, CodecName, IntegerCodec
-from eswm_gym.world_model.eswm import EncodedBank, ModelConfig
+from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
 from eswm_gym.world_model.predictions import Prediction
 from eswm_gym.world_model.tokens import TokenModel
 
@@ -59,6 +60,8 @@ class TransformerConfig(ModelConfig):
             multiplied by log(1 + n) / log(1 + usual_memories), because attention spreads over more tokens in larger
             banks (Chiang and Cholak, 2022, "Overcoming a Theoretical Limitation of Self-Attention"). With joint
             attention, n counts the query too. 0: logits are not multiplied.
+        codes: how many of the actions, the last ones, are exchangeable codes: what such an action does has to be found
+            out from the bank. Attention then also sees which transitions share an action.
     """
 
     heads: int = 4
@@ -71,6 +74,7 @@ class TransformerConfig(ModelConfig):
     aligned: bool = True
     context: int = 0
     usual_memories: int = 0
+    codes: int = 0
 
     def __post_init__(self) -> None:
         require_choices(
@@ -82,6 +86,11 @@ class TransformerConfig(ModelConfig):
             raise ValueError(f"dim {self.dim} is not a multiple of heads {self.heads}")
         if not self.state_embeddings and not (self.relational and self.readout == "pointer"):
             raise ValueError("a model without state embeddings must be relational with readout='pointer'")
+        if self.codes and not (0 < self.codes < self.n_actions and self.relational and self.readout == "pointer"):
+            raise ValueError(
+                f"codes must lie between 0 and n_actions {self.n_actions}, in a relational model with "
+                f"readout='pointer', got {self.codes}"
+            )
         if self.codec == "binary" and not self.state_embeddings:
             raise ValueError("a binary codec embeds states")
         if not 0 <= self.usual_memories <= self.max_memories:
@@ -115,14 +124,19 @@ class Transformer(TokenModel):
             codec = CODECS[config.codec](config.n_states, config.dim, heads=heads)
         else:
             codec = IntegerCodec(config.n_states, config.dim, embeddings=False, heads=heads)
-        super().__init__(config, codec)
-        self.blocks = nn.ModuleList(Block(config.dim, config.heads, config.relational) for _ in range(config.layers))
+        super().__init__(config, codec, config.codes)
+        self.n_relations = config.relational * (N_RELATIONS + bool(config.codes))
+        self.blocks = nn.ModuleList(Block(config.dim, config.heads, self.n_relations) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.dim, bias=False)
-        self.action_head = nn.Linear(config.dim, config.n_actions + 1)
+        # With codes: one logit more, of a code that no memory holds, before that of "I don't know".
+        self.action_head = nn.Linear(config.dim, self.embed_action.num_embeddings)
         if config.readout == "pointer":
             self.point_from = nn.Linear(config.dim, 4 * config.dim, bias=False)
             self.point_to = nn.Linear(config.dim, 2 * config.dim, bias=False)
             self.unknown = nn.Linear(config.dim, 2)
+        if config.codes:
+            self.point_from_action = nn.Linear(config.dim, config.dim, bias=False)
+            self.point_to_action = nn.Linear(config.dim, config.dim, bias=False)
         if config.context:
             self.place = nn.Parameter(torch.zeros(config.context, config.dim))
         if config.aligned and config.state_embeddings:
@@ -157,6 +171,30 @@ class Transformer(TokenModel):
                 projection = nn.init.orthogonal_(torch.empty(dim // heads, dim // width * third))
                 query[head, ..., mine] = key[head, ..., theirs] = projection.unflatten(1, (-1, third))
 
+    @torch.no_grad()
+    def starts_from(self, other: ESWM) -> bool:
+        """Take over the weights of a model of the same shape or, if this one has codes and embeds no states, of one
+        without codes whose actions are the first ones of this model; and say whether it could."""
+        mine, theirs = self.config, other.config
+        if super().starts_from(other):
+            return True
+        if not isinstance(theirs, TransformerConfig) or mine.state_embeddings or not mine.codes or theirs.codes:
+            return False
+        like_mine = replace(theirs, **{n: getattr(mine, n) for n in ("n_states", "n_actions", "max_memories", "codes")})
+        if like_mine != mine or theirs.n_actions > self.n_named:
+            return False
+        own = self.state_dict()
+        for name, given in other.state_dict().items():
+            if name.endswith("relation_bias"):
+                own[name][:N_RELATIONS], own[name][N_RELATIONS:] = given, own[name][N_RELATIONS:] / 4
+            elif name.endswith("relation_value.weight"):
+                own[name].unflatten(1, (mine.heads, -1))[..., :N_RELATIONS] = given.unflatten(1, (mine.heads, -1))
+            elif name.startswith(("embed_action", "action_head")):  # its last row is of what is not known
+                own[name][: theirs.n_actions], own[name][-1] = given[:-1], given[-1]
+            else:
+                own[name].copy_(given)
+        return True
+
     @property
     def unrolled(self) -> list[Block]:
         """The blocks in the order in which tokens pass them: all of them, `loops` times."""
@@ -166,7 +204,7 @@ class Transformer(TokenModel):
         """What `Block.forward` takes besides tokens: the mask over padding, and relations and sharpening if used."""
         padding = (read[..., SOURCE] < 0) & (read[..., END] < 0)  # a query has at least one of them
         mask = padding_mask(padding, dtype)
-        related = relations(reader, read).to(dtype) if self.config.relational else None
+        related = relations(reader, read, self.n_relations).to(dtype) if self.n_relations else None
         if not self.config.usual_memories:
             return mask, related, None
         size = 1 + (~padding).sum(1)  # (B,) with the null token
@@ -235,7 +273,20 @@ class Transformer(TokenModel):
         holds = F.one_hot(states.flatten(1).clamp(min=0), self.config.n_states).to(scores.dtype)  # (B, N * s, n_states)
         per_state = ((scores - peak).exp() @ holds + 1e-20).log() + peak  # (h, B, Q, n_states)
         source, end = torch.cat([per_state, unknown], -1)
-        return Prediction(source, self.action_head(x), end)
+        action = self._action_codes(x, memory, memories) if self.config.codes else self.action_head(x)
+        return Prediction(source, action, end)
+
+    def _action_codes(self, x: Tensor, memory: Tensor, memories: Tensor) -> Tensor:
+        """(B, Q, n_actions + 1) logits: a code's from the memories that hold it, and as much as any code has."""
+        named, absent, unknown = self.action_head(x).float().split([self.n_named, 1, 1], -1)
+        scores = torch.einsum("bqd,bnd->bqn", self.point_from_action(x), self.point_to_action(memory)).float()
+        code = memories[..., ACTION] - self.n_named  # (B, N)
+        scores = _soft_cap(scores / math.sqrt(self.config.dim)).masked_fill((code < 0)[:, None], -1e4)
+        absent = _soft_cap(absent)
+        peak = torch.cat([scores, absent], -1).amax(-1, keepdim=True).detach()
+        holds = F.one_hot(code.clamp(min=0), self.config.codes).to(scores.dtype)
+        codes = ((scores - peak).exp() @ holds + (absent - peak).exp()).log() + peak
+        return torch.cat([named, codes, unknown], -1)
 
 
 def _soft_cap(scores: Tensor) -> Tensor:

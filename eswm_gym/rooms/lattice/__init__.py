@@ -13,15 +13,26 @@ from eswm_gym.rooms.lattice.geometry import (
     reverse_action,
 )
 from eswm_gym.rooms.lattice.queries import PAPER_MIX, TRAINING_MIX, UNSEEN_ONLY, QueryBatch, draw_queries, move_kinds
+from eswm_gym.rooms.lattice.regions import RegionConfig
 from eswm_gym.rooms.lattice.room import Room
-from eswm_gym.rooms.lattice.shapes import diagonal_lattice, pose_lattice, square_lattice, torus_lattice
+from eswm_gym.rooms.lattice.shapes import (
+    diagonal_lattice,
+    lattice_of,
+    pose_lattice,
+    square_lattice,
+    torus_lattice,
+)
 from eswm_gym.rooms.lattice.source import LatticeSource
+from eswm_gym.rooms.lattice.vocabulary import CODES, MOVES, N_NAMES, move_numbers
 from eswm_gym.rooms.transitions import Kind
 
 __all__ = [
     "ACTION_NAMES",
+    "CODES",
     "DISPLACEMENTS",
+    "MOVES",
     "N_ACTIONS",
+    "N_NAMES",
     "PAPER_MIX",
     "TRAINING_MIX",
     "UNSEEN_ONLY",
@@ -31,6 +42,7 @@ __all__ = [
     "Lattice",
     "LatticeSource",
     "QueryBatch",
+    "RegionConfig",
     "Room",
     "RoomBatch",
     "RoomConfig",
@@ -40,7 +52,9 @@ __all__ = [
     "draw_queries",
     "generate_rooms",
     "hex_lattice",
+    "lattice_of",
     "move_kinds",
+    "move_numbers",
     "observed_moves",
     "pose_lattice",
     "random_regions",

@@ -5,7 +5,7 @@ A batch of banks is a (B, M, 3) int array of (s_s, a, s_e) rows in random order,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,7 +36,8 @@ class BankBatch:
         ahead = self.rooms.lattice.next_location[self.source, self.action]
         end = np.where(self.rooms.walls[rows, ahead], self.source, ahead)
         states = self.rooms.states
-        bank = np.stack([states[rows, self.source], self.action, states[rows, end]], axis=2)
+        action = self.rooms.numbered(self.action)
+        bank = np.stack([states[rows, self.source], action, states[rows, end]], axis=2)
         bank[self.source < 0] = -1
         return bank
 
@@ -52,7 +53,7 @@ class BankBatch:
         rooms, room = self.rooms, np.arange(len(self.source))[:, None]
         start, action = pack(observed_moves(rooms) & rooms.lattice.on_lattice)
         end = rooms.targets()[room, start, action]
-        rows = np.stack([rooms.states[room, start], action, rooms.states[room, end]], 2)
+        rows = np.stack([rooms.states[room, start], rooms.numbered(action), rooms.states[room, end]], 2)
         return Moves(start, end, rows.astype(np.int64), rooms.lattice.n_locations)
 
 
@@ -68,8 +69,8 @@ def spanning_banks(rng: np.random.Generator, rooms: RoomBatch) -> BankBatch:
     """Draw one minimal spanning bank for each room.
 
     A minimum spanning forest with random weights over the observed free locations, each edge walked in a random
-    direction (in its own, if no action leads back), plus one bump into each observed wall location that can be bumped
-    into from an observed free one.
+    direction (in its own, if no action leads back), plus one move into each observed wall or terminal location that
+    an observed free one lies beside.
 
     Args:
         rng: source of randomness.
@@ -80,7 +81,7 @@ def spanning_banks(rng: np.random.Generator, rooms: RoomBatch) -> BankBatch:
     """
     lattice = rooms.lattice
     n, n_locations = rooms.states.shape
-    free = rooms.observed & ~rooms.walls
+    free = rooms.observed & rooms.passable
     weight = rng.random((n, len(lattice.edges)), dtype=np.float32)
     first = np.zeros(free.shape, np.float32)
     first[free] = 2 + rng.random(free.sum(), dtype=np.float32)
@@ -98,8 +99,8 @@ def spanning_banks(rng: np.random.Generator, rooms: RoomBatch) -> BankBatch:
     source = np.where(flip, here, source)
     action = np.where(flip, reverse[action], action)
 
-    # A wall location has no edge in the forest, so its bump takes its place in the arrays.
-    walls = rooms.walls & rooms.observed
+    # A wall or terminal location has no edge in the forest, so the move into it takes its place in the arrays.
+    walls = rooms.observed & ~rooms.passable
     room, wall = np.nonzero(walls)
     into = np.where(reverse < 0, np.arange(lattice.n_actions), reverse)  # every action once
     around = lattice.arrivals[wall[:, None], into]
@@ -203,7 +204,7 @@ def walk_banks(
     lattice = rooms.lattice
     n, n_locations = rooms.states.shape
     batch = np.arange(n)
-    here = np.where(rooms.walls, 0, 1 + rng.random(rooms.walls.shape, dtype=np.float32)).argmax(1)
+    start = here = np.where(rooms.passable, 1 + rng.random(rooms.walls.shape, dtype=np.float32), 0).argmax(1)
     targets = rooms.targets()
     tried = np.zeros((n, n_locations, lattice.n_actions), bool)
     observed = np.zeros((n, n_locations + 1), bool)
@@ -225,7 +226,8 @@ def walk_banks(
         tried[batch[walking], here[walking], action[walking]] = True
         observed[batch[walking], lattice.neighbors[here, action][walking]] = True
         here = np.where(walking, targets[batch, here, action], here)
-    seen = RoomBatch(lattice, rooms.states, rooms.walls, observed[:, :-1])
+        here = np.where(rooms.passable[batch, here], here, start)  # the next episode begins
+    seen = replace(rooms, observed=observed[:, :-1])
     room, source, action = np.nonzero(tried)
     slot = np.arange(len(room)) - np.searchsorted(room, batch)[room]
     sources = np.full((n, max(1, slot.max(initial=0) + 1)), -1)
@@ -236,6 +238,6 @@ def walk_banks(
 
 def observed_moves(rooms: RoomBatch) -> np.ndarray:
     """(B, L, A) bool, moves from an observed free location to an observed location or off the lattice."""
-    free = rooms.observed & ~rooms.walls
+    free = rooms.observed & rooms.passable
     around = rooms.lattice.neighbors
     return free[:, :, None] & (rooms.observed[:, around] | (around < 0))

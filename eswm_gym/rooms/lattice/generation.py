@@ -65,8 +65,26 @@ class RoomConfig:
         return self.lattice.n_locations
 
     @property
+    def most_observed(self) -> int:
+        """Greatest number of observed locations."""
+        return self.observed or self.n_locations
+
+    @property
+    def most_walls(self) -> int:
+        """Greatest number of wall locations."""
+        return self.wall_lengths[1]
+
+    @property
     def wall_lengths(self) -> tuple[int, int]:
         return self.wall_length or (self.radius, 2 * self.radius - 1)
+
+    def generate(self, rng: np.random.Generator, n: int) -> RoomBatch:
+        """Draw n rooms: see `generate_rooms`."""
+        return generate_rooms(rng, n, self)
+
+    def name(self, rng: np.random.Generator, rooms: RoomBatch) -> RoomBatch:
+        """The same rooms: their states do not depend on what was observed."""
+        return rooms
 
     @staticmethod
     def random_wall(radius: int = 3, **overrides) -> RoomConfig:
@@ -90,15 +108,30 @@ class RoomBatch:
         states: (B, L) int, the state at each location.
         walls: (B, L) bool.
         observed: (B, L) bool, False in the unobserved region.
+        terminal: (B, L) bool, locations where an episode ends: moves lead there and none away. None: there are none.
+        numbers: (B, A) int, the number of each action in transitions. None: that of the lattice.
     """
 
-    lattice: HexLattice
+    lattice: Lattice
     states: np.ndarray
     walls: np.ndarray
     observed: np.ndarray
+    terminal: np.ndarray | None = None
+    numbers: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.states)
+
+    @property
+    def passable(self) -> np.ndarray:
+        """(B, L) bool, the locations from which an agent can move on."""
+        return ~self.walls if self.terminal is None else ~self.walls & ~self.terminal
+
+    def numbered(self, action: np.ndarray) -> np.ndarray:
+        """(B, N) int, the numbers in transitions of the lattice's actions (B, N); -1 stays."""
+        if self.numbers is None:
+            return action
+        return np.where(action < 0, action, np.take_along_axis(self.numbers, np.maximum(action, 0), 1))
 
     def targets(self) -> np.ndarray:
         """(B, L, A) int, the location where each move ends; a move into a wall or off the lattice stays."""
@@ -140,12 +173,13 @@ class RoomBatch:
         Returns:
             (B, N) bool.
         """
-        source, action, end = np.moveaxis(transitions, -1, 0)
+        source, number, end = np.moveaxis(transitions, -1, 0)
         rows = np.arange(len(self))[:, None]
-        known = (action >= 0) & (action < self.lattice.n_actions)
+        numbers = np.arange(self.lattice.n_actions)[None] if self.numbers is None else self.numbers
+        is_action = number[..., None] == numbers[:, None]  # (B, N, A)
         ends = self.states[rows[..., None], self.targets()].swapaxes(1, 2)  # (B, A, L) states
-        starts = (self.states[:, None] == source[..., None]) & ~self.walls[:, None]
-        return known & (starts & (ends[rows, np.where(known, action, 0)] == end[..., None])).any(2)
+        starts = (self.states[:, None] == source[..., None]) & self.passable[:, None]
+        return is_action.any(2) & (starts & (ends[rows, is_action.argmax(2)] == end[..., None])).any(2)
 
 
 def random_walls(rng: np.random.Generator, n: int, config: RoomConfig) -> np.ndarray:

@@ -31,6 +31,8 @@ class Lattice:
         xy: (L, 2) float, where to draw each location; y grows to the south.
         displacements: (A, k) int, what each action adds to the coordinates of a location; None where actions
             do not add to coordinates.
+        cells: (L,) int, the cell in which each location lies: locations of one cell are walls together. None: each
+            lies in its own.
 
     Raises:
         ValueError: if an array does not have its shape.
@@ -41,8 +43,11 @@ class Lattice:
     reverse: np.ndarray
     xy: np.ndarray
     displacements: np.ndarray | None = None
+    cells: np.ndarray = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        if self.cells is None:
+            object.__setattr__(self, "cells", np.arange(len(self.neighbors)))
         for name, array in vars(self).items():
             if isinstance(array, np.ndarray):
                 object.__setattr__(self, name, _freeze(array.copy()))
@@ -51,6 +56,7 @@ class Lattice:
             ("neighbors", (n_locations, n_actions)),
             ("reverse", (n_actions,)),
             ("xy", (n_locations, 2)),
+            ("cells", (n_locations,)),
         ):
             if getattr(self, name).shape != shape:
                 raise ValueError(f"{name} must have the shape {shape}, got {getattr(self, name).shape}")

@@ -47,13 +47,14 @@ def move_kinds(banks: BankBatch) -> np.ndarray:
     rooms = banks.rooms
     around = rooms.lattice.neighbors
     free = ~rooms.walls
+    passable = rooms.passable
     observed = rooms.observed
     kind = np.full((*rooms.states.shape, rooms.lattice.n_actions), -1, np.int8)
-    on = rooms.lattice.on_lattice & free[:, :, None]
+    on = rooms.lattice.on_lattice & passable[:, :, None]
     here, there = observed[:, :, None], observed[:, around]
     kind[on & here & there] = Kind.UNSEEN
     kind[on & (here ^ there) & free[:, around]] = Kind.UNSOLVABLE
-    kind[(observed & free)[:, :, None] & ~rooms.lattice.on_lattice] = Kind.OFF_LATTICE
+    kind[(observed & passable)[:, :, None] & ~rooms.lattice.on_lattice] = Kind.OFF_LATTICE
     kind[banks.holds()] = Kind.SEEN
     return kind
 
@@ -94,7 +95,7 @@ def draw_queries(
     end = rooms.targets()[rows, location, action]
     states = rooms.states
     return QueryBatch(
-        transitions=np.stack([states[rows, location], action, states[rows, end]], axis=2),
+        transitions=np.stack([states[rows, location], rooms.numbered(action), states[rows, end]], axis=2),
         masked=rng.integers(3, size=(batch, n)),
         kind=kind[rows, move],
         location=location,

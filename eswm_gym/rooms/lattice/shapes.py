@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
-from eswm_gym.rooms.lattice.geometry import Lattice
+from eswm_gym.checks import require_choices
+from eswm_gym.rooms.lattice.geometry import Lattice, hex_lattice
 
 SQUARE_MOVES = {"left": (-1, 0), "down": (0, 1), "right": (1, 0), "up": (0, -1)}  # (x, y); y grows downwards
 # In the order of a circle, from the left downwards.
@@ -16,6 +18,19 @@ DIAGONAL_MOVES = {
 }  # fmt: skip
 HEADINGS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # right, down, left, up: MiniGrid's, and each turn right is one further
 TURN_LEFT, TURN_RIGHT, FORWARD = range(3)
+
+
+def lattice_of(name: str, size: tuple[int, ...]) -> Lattice:
+    """The lattice "hexagon" of a radius (size,), or "square", "diagonal", "torus" or "pose" of (width, height) cells.
+
+    Raises:
+        ValueError: if there is no such lattice, or the size has another number of numbers or a wrong one.
+    """
+    require_choices(lattice=(name, tuple(SHAPES)))
+    build, sides = SHAPES[name]
+    if len(size) != len(sides):
+        raise ValueError(f"the size of a {name} lattice is ({', '.join(sides)}), got {size}")
+    return build(*size)
 
 
 @cache
@@ -74,7 +89,17 @@ def pose_lattice(width: int, height: int) -> Lattice:
         neighbors=neighbors,
         reverse=np.array([TURN_RIGHT, TURN_LEFT, -1]),
         xy=np.stack([x + dx / 4, y + dy / 4], axis=1),
+        cells=cells,
     )
+
+
+SHAPES: dict[str, tuple[Callable[..., Lattice], tuple[str, ...]]] = {
+    "hexagon": (hex_lattice, ("radius",)),
+    "square": (square_lattice, ("width", "height")),
+    "diagonal": (diagonal_lattice, ("width", "height")),
+    "torus": (torus_lattice, ("width", "height")),
+    "pose": (pose_lattice, ("width", "height")),
+}
 
 
 def _grid(width: int, height: int, moves: dict[str, tuple[int, int]], wraps: bool = False, least: int = 1) -> Lattice:

@@ -8,10 +8,12 @@ from typing import Literal
 import numpy as np
 
 from eswm_gym.checks import require_choices
-from eswm_gym.rooms.lattice.banks import BankBatch, add_transitions, spanning_banks, walk_banks
-from eswm_gym.rooms.lattice.generation import RoomConfig, generate_rooms
+from eswm_gym.rooms.lattice.banks import BankBatch, add_transitions, observed_moves, spanning_banks, walk_banks
+from eswm_gym.rooms.lattice.generation import RoomBatch, RoomConfig
 from eswm_gym.rooms.lattice.queries import TRAINING_MIX, QueryBatch, draw_queries
+from eswm_gym.rooms.lattice.regions import RegionConfig
 from eswm_gym.rooms.lattice.trajectories import add_walks, trajectory_banks
+from eswm_gym.rooms.lattice.vocabulary import CODES, N_NAMES, move_numbers
 from eswm_gym.rooms.transitions import ACTION, END, MASKED, SOURCE, Problems, to_problems
 
 NO_CONTEXT = 0.1  # share of training banks without the context that their source gives them
@@ -29,20 +31,31 @@ class LatticeSource:
         mix: shares of the kinds of query.
         components: those that may be masked.
         context: length of a walk in the last rows of each bank, which ends where all queries of that bank start.
+        actions: "numbered" as the lattice does, "known" by their numbers in the vocabulary of moves, or "permuted":
+            each room has codes of its own for its actions, drawn anew.
+        held: least and greatest share of the observed moves on the lattice that a dense bank holds. None: any number
+            of moves, of all banks in a batch the same.
+        rows: of the padded banks. None: as many as banks of these rooms may have.
 
     Raises:
-        ValueError: if there is no such kind of bank, or the context is negative.
+        ValueError: if there is no such kind of bank or of actions, or the context is negative.
     """
 
-    rooms: RoomConfig
+    rooms: RoomConfig | RegionConfig
     bank: Literal["minimal", "dense", "walk", "trajectory"] = "minimal"
     share: float = 1.0
     mix: tuple[float, ...] = TRAINING_MIX
     components: tuple[int, ...] = (SOURCE, ACTION, END)
     context: int = 0
+    actions: Literal["numbered", "known", "permuted"] = "numbered"
+    held: tuple[float, float] | None = None
+    rows: int | None = None
 
     def __post_init__(self) -> None:
-        require_choices(bank=(self.bank, ("minimal", "dense", "walk", "trajectory")))
+        require_choices(
+            bank=(self.bank, ("minimal", "dense", "walk", "trajectory")),
+            actions=(self.actions, ("numbered", "known", "permuted")),
+        )
         if self.context < 0:
             raise ValueError(f"context must not be negative, got {self.context}")
 
@@ -52,33 +65,52 @@ class LatticeSource:
 
     @property
     def n_actions(self) -> int:
-        return self.rooms.lattice.n_actions
+        return self.rooms.lattice.n_actions if self.actions == "numbered" else N_NAMES
 
     @property
     def capacity(self) -> int:
         """Rows of the padded banks.
 
-        A minimal bank has one row less than there are locations (observed ones, if the rooms observe a given number of
-        them). A trajectory has two more for each wall location, which it bumps into and goes around. Other banks have
-        up to twice as many rows as locations. The context comes on top.
+        A minimal bank has one row less than there are observed locations. A trajectory has two more for each wall
+        location, which it bumps into and goes around. Other banks have up to twice as many rows as locations. The
+        context comes on top.
         """
-        n = self.rooms.observed or self.rooms.n_locations
-        detours = {"minimal": 0, "trajectory": 2 * self.rooms.wall_lengths[1]}
+        if self.rows is not None:
+            return self.rows
+        n = self.rooms.most_observed
+        detours = {"minimal": 0, "trajectory": 2 * self.rooms.most_walls}
         return self.context + (n - 1 + detours[self.bank] if self.bank in detours else 2 * n)
 
     def draw_banks(self, rng: np.random.Generator, n: int) -> BankBatch:
         """Draw n rooms with a bank each, the context behind it."""
         if self.context:
             return add_walks(rng, replace(self, context=0).draw_banks(rng, n), self.context, self.capacity)
-        rooms = generate_rooms(rng, n, self.rooms)
+        rooms = self._number(rng, self.rooms.generate(rng, n))
         if self.bank == "walk":
-            return walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n), orderly=0.75)
+            banks = walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n), orderly=0.75)
+            return replace(banks, rooms=self.rooms.name(rng, banks.rooms))
         if self.bank == "trajectory":
             return trajectory_banks(rng, rooms, self.capacity)
         banks = spanning_banks(rng, rooms)
-        if self.bank == "dense":
+        if self.bank == "dense" and self.held is not None:
+            there = observed_moves(rooms) & rooms.lattice.on_lattice
+            most = rng.uniform(*self.held, n) * there.sum((1, 2))
+            has = (banks.source >= 0).sum(1)
+            extra = np.clip(np.minimum(most.round().astype(int), self.capacity) - has, 0, None)
+            banks = add_transitions(rng, banks, extra, off_lattice=False)
+        elif self.bank == "dense":
             banks = add_transitions(rng, banks, rng.integers(self.capacity - (banks.source >= 0).sum(1) + 1))
         return banks
+
+    def _number(self, rng: np.random.Generator, rooms: RoomBatch) -> RoomBatch:
+        """Number the actions of rooms."""
+        if self.actions == "numbered":
+            return rooms
+        shape = len(rooms), rooms.lattice.n_actions
+        if self.actions == "known":
+            return replace(rooms, numbers=np.broadcast_to(move_numbers(rooms.lattice.actions), shape))
+        codes = rng.permuted(np.broadcast_to(CODES, (len(rooms), len(CODES))), axis=1)
+        return replace(rooms, numbers=codes[:, : shape[1]])
 
     def ask(self, rng: np.random.Generator, banks: BankBatch, n: int) -> QueryBatch:
         """Draw n queries about each bank; with a context, all of a bank start where its context ends."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from eswm_gym.rooms.lattice.banks import BankBatch, observed_moves
@@ -83,7 +85,7 @@ def trajectory_banks(rng: np.random.Generator, rooms: RoomBatch, longest: int) -
         unvisited[walkers, ahead[walkers]] = False
         here = np.where(walking & ~bumping, ahead, here)
     steps = max(1, (source >= 0).sum(1).max(initial=0))
-    seen = RoomBatch(lattice, rooms.states, rooms.walls, observed)
+    seen = replace(rooms, observed=observed)
     return BankBatch(seen, source[:, :steps], action[:, :steps])
 
 
