@@ -6,6 +6,7 @@ from eswm_gym.agents.eswm_agent import ESWMAgent
 from eswm_gym.agents.knowledge import Knowledge
 from eswm_gym.agents.latent_map import LatentMap, latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank
+from eswm_gym.agents.open_world import OpenWorldKnowledge
 from eswm_gym.agents.places import Place, PlaceMap
 from eswm_gym.agents.planning import Plan, TransitionTable, follow, imagine_tables, search
 from eswm_gym.agents.symbols import SymbolKnowledge
@@ -18,6 +19,7 @@ __all__ = [
     "Knowledge",
     "LatentMap",
     "MemoryBank",
+    "OpenWorldKnowledge",
     "Place",
     "PlaceMap",
     "Plan",

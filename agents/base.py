@@ -21,6 +21,12 @@ def end_of(next_obs: Observation, info: Info) -> Any:
     return info.get("end_state", next_obs["state"])
 
 
+def goal_of(obs: Observation) -> Any:
+    """The goal as an observation shows it; None if it shows none, or -1 because it is not known yet."""
+    goal = obs.get("goal")
+    return None if goal is None or (np.ndim(goal) == 0 and goal < 0) else goal
+
+
 class Agent(ABC):
     """An agent in a room.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, end_of
+from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, end_of, goal_of
 from eswm_gym.agents.config import ALGORITHMS, AgentConfig
 from eswm_gym.agents.exploration import curiosity, most_uncertain, nearest_frontier
 from eswm_gym.agents.knowledge import Knowledge, knowledge_of
@@ -18,7 +18,7 @@ from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.planning import CERTAIN_MOVE, COSTS, Plan, TransitionTable, follow, search
 from eswm_gym.agents.saving import load_agent, save_agent
 from eswm_gym.checks import require_choices
-from eswm_gym.world_model import ESWM, load_pretrained
+from eswm_gym.world_model import ESWM, NumberedActions, load_pretrained
 
 CAUTION = 0.75  # A* scales the latent distances by this, since some of them are longer than the way
 
@@ -42,6 +42,8 @@ class ESWMAgent(Agent):
         config: the options.
         knowledge: what it knows of its room: the memory bank, and what the model makes of it.
         route: the rest of its plan, as (action, state that it leads to).
+        numbers: the model's numbers of the environment's actions; None if they are the same.
+        n_actions: number of the environment's actions.
 
     Raises:
         ValueError: if an option has a value that it cannot have, or the model was not trained for so many memories.
@@ -51,9 +53,10 @@ class ESWMAgent(Agent):
     route: list[tuple[int, int]]
 
     def __init__(self, model: ESWM, *, seed: int | None = None, **options: Any) -> None:
-        self.model, self.n_actions = model, model.config.n_actions
-        config = AgentConfig(**options)
-        self.config = replace(config, capacity=config.capacity_of(model.config.max_memories))
+        self.model, config = model, AgentConfig(**options)
+        if knowledge_of(model).is_limited:
+            config = replace(config, capacity=config.capacity_of(model.config.max_memories))
+        self.config = config
         self.rng = np.random.default_rng(seed)
         self._begin(())
 
@@ -104,13 +107,26 @@ class ESWMAgent(Agent):
         """The number of a state as an observation shows it; a number stays as it is."""
         return self.knowledge.number(shown)
 
-    def reset(self, obs: Observation, info: Info) -> None:
+    def reset(self, obs: Observation, info: Info, keep_memories: bool = False) -> None:
         """Begin an episode, with `info["memory_bank"]` if there is one.
 
+        Args:
+            obs, info: what the environment's `reset` returned. `obs["actions"]`, if it is there, has the model's
+                numbers of the environment's actions, see `NumberedActions`.
+                `info["dead_ends"]`, states to keep out of: there an episode ends without success.
+            keep_memories: whether this is another episode in the same world, whose map is kept.
+
         Raises:
-            ValueError: if the bank does not fit the model's vocabulary or the capacity.
+            ValueError: if the bank does not fit the model's vocabulary or the capacity, or the model lacks an action.
         """
-        self._begin(info.get("memory_bank", ()))
+        numbers = tuple(np.asarray(obs["actions"]).tolist()) if "actions" in obs else None
+        if keep_memories and numbers == self.numbers:
+            self.knowledge.begin_episode()
+            self.route = []
+        else:
+            self._begin(info.get("memory_bank", ()), numbers)
+        for state in info.get("dead_ends", ()):
+            self.knowledge.avoid(self.number(state))
 
     def act(self, obs: Observation, info: Info) -> int:
         self.prepare([self], [obs], [info])
@@ -126,7 +142,9 @@ class ESWMAgent(Agent):
         """
         end = self.number(end_of(next_obs, info))
         happened = self.knowledge.checked(self.number(obs["state"]), action, end)
-        forgotten = self.knowledge.learn(happened, obs.get("goal"))
+        forgotten = self.knowledge.learn(happened, goal_of(obs))
+        if info.get("terminated") and not info.get("is_success"):
+            self.knowledge.avoid(end)
         if forgotten:
             info["forgotten"] = forgotten
         if self.route and self.route[0] == happened[1:] and self.number(next_obs["state"]) == happened[2]:
@@ -238,13 +256,15 @@ class ESWMAgent(Agent):
                 explorers.append((agent, state))
         _imagine(explorers)
 
-    def _begin(self, memories: Iterable) -> None:
-        self.knowledge = knowledge_of(self.model)(self.model, self.config, memories)
-        self.route = []
+    def _begin(self, memories: Iterable, numbers: tuple[int, ...] | None = None) -> None:
+        model = self.model if numbers is None else NumberedActions(self.model, numbers)
+        self.knowledge = knowledge_of(model)(model, self.config, memories)
+        self.numbers, self.n_actions, self.route = numbers, model.config.n_actions, []
 
     def _notice(self, obs: Observation, state: int, actions: Collection[int]) -> None:
         """Take in the goal and the action mask; drop a plan that they do not agree with."""
-        goal = self.number(obs["goal"]) if "goal" in obs else None
+        shown = goal_of(obs)
+        goal = None if shown is None else self.number(shown)
         self.knowledge.check(state, state if goal is None else goal)
         self.knowledge.rule_out(state, actions)
         self.knowledge.set_goal(goal)
@@ -260,14 +280,16 @@ class ESWMAgent(Agent):
 
     def _knows_way(self, obs: Observation, state: int) -> bool:
         """Whether there is a plan to follow; makes one if there is a goal and none yet."""
-        if not self.route and "goal" in obs and len(self.memory):
-            plan = self.plan(state, obs["goal"])
+        goal = goal_of(obs)
+        if not self.route and goal is not None and len(self.memory):
+            plan = self.plan(state, goal)
             self.route = list(zip(plan.actions, plan.states[1:], strict=True))
         return bool(self.route)
 
 
 def _imagine(agents: Sequence[tuple[ESWMAgent, int]]) -> None:
     """Imagine the tables of agents, each in its state, in one pass."""
-    if agents:
-        every, states = [agent.knowledge for agent, _ in agents], [state for _, state in agents]
+    for numbers in dict.fromkeys(agent.numbers for agent, _ in agents):
+        some = [(agent.knowledge, state) for agent, state in agents if agent.numbers == numbers]
+        every, states = zip(*some, strict=True)
         every[0].imagine(every, states)

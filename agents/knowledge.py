@@ -48,6 +48,7 @@ class Knowledge(ABC):
 
     states: ClassVar[str]  # what states are, in messages
     has_latent_map: ClassVar[bool] = True
+    is_limited: ClassVar[bool] = True  # whether the bank holds no more than the model reads at once
 
     def __init__(self, model: ESWM, config: AgentConfig, memories: Iterable = ()) -> None:
         self.model, self.config = model, config
@@ -176,6 +177,14 @@ class Knowledge(ABC):
             elif not (end == state and expected in self.places):
                 self.table = None
         return forgotten
+
+    def begin_episode(self) -> None:
+        """Keep what is known for another episode in the same world."""
+        return None
+
+    def avoid(self, state: int) -> None:
+        """Keep in mind that an episode ended in a state without success. By default, nothing."""
+        return None
 
     @abstractmethod
     def _revise(self, expected: int, happened: Transition, goal: Any) -> tuple[Transition, list[Transition]]:

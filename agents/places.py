@@ -84,9 +84,18 @@ class PlaceMap:
                 break
             spare = (t for t in moves if self.kind.get(t[2]) is Place.OUTSIDE)
             moves.remove(next(spare, moves[0]))
-        stands_for = list(range(self.n_states))
-        free = (number for number in stands_for if number not in used)
-        number = {place: place if place < self.n_states else next(free) for place in sorted(used)}
-        for place, n in number.items():
-            stands_for[n] = place
-        return MemoryBank((number[s], a, number[e]) for s, a, e in [*facts, *moves]), stands_for
+        return renumber([*facts, *moves], used, self.n_states)
+
+
+def renumber(transitions: Collection[Transition], used: Collection[int], n_states: int) -> tuple[MemoryBank, list[int]]:
+    """Transitions in which the states that are used have numbers of the vocabulary: their own, or else free ones.
+
+    Returns:
+        The bank, and for each number of the vocabulary the state that it stands for.
+    """
+    stands_for = list(range(n_states))
+    free = (number for number in stands_for if number not in used)
+    number = {state: state if state < n_states else next(free) for state in sorted(used)}
+    for state, n in number.items():
+        stands_for[n] = state
+    return MemoryBank((number[s], a, number[e]) for s, a, e in transitions), stands_for

@@ -36,6 +36,7 @@ def save_agent(agent: ESWMAgent, path: str | Path, model: str | Path | None = No
         "n_states": agent.model.config.n_states,
         "options": asdict(agent.config),
         "rng": agent.rng.bit_generator.state,
+        **({} if agent.numbers is None else {"numbers": agent.numbers}),
         **agent.knowledge.to_dict(),
         "ahead": agent.route,
     }
@@ -54,6 +55,8 @@ def load_agent(kind: type[AgentT], path: str | Path, device: str = "cpu", model:
         if model.config.n_states != saved["n_states"]:
             raise ValueError(f"its model had {saved['n_states']} states, this one has {model.config.n_states}")
         agent = kind(model, **saved["options"])
+        if "numbers" in saved:
+            agent._begin((), tuple(saved["numbers"]))
         if missing := agent.knowledge.to_dict().keys() - saved:
             raise LookupError(f"it lacks {sorted(missing)}")
         agent.knowledge.load_dict(saved)

@@ -63,10 +63,7 @@ class SymbolKnowledge(Knowledge):
     @classmethod
     def imagine(cls, every: Sequence[Self], states: Sequence[int]) -> None:
         model = every[0].model
-        encoded = [
-            knowledge.map.encode(knowledge.memory, model.config.max_memories, state, knowledge._uninformative_places())
-            for knowledge, state in zip(every, states, strict=True)
-        ]
+        encoded = [knowledge._encode(state) for knowledge, state in zip(every, states, strict=True)]
         tables = imagine_tables(model, [bank for bank, _ in encoded], [[state] for state in states])
         for knowledge, table, (_, stands_for) in zip(every, tables, encoded, strict=True):
             meaning = np.array([*stands_for, UNKNOWN])  # UNKNOWN, -1, is also the index of its own meaning
@@ -74,6 +71,10 @@ class SymbolKnowledge(Knowledge):
             knowledge.latent = None
             if knowledge.config.trust_memory:
                 knowledge.table = knowledge.table.with_facts(knowledge.memory, knowledge.map.moves)
+
+    def _encode(self, state: int) -> tuple[MemoryBank, list[int]]:
+        """What the model reads of an agent in a state, see `PlaceMap.encode`."""
+        return self.map.encode(self.memory, self.model.config.max_memories, state, self._uninformative_places())
 
     def latent_map(self) -> LatentMap:
         if self.latent is None:
@@ -106,6 +107,9 @@ class SymbolKnowledge(Knowledge):
             elif expected == UNKNOWN or unsure or contradicted:
                 self.map.add(Place.FRONTIER if allowed else Place.OUTSIDE, state, action)
         return len(self.map.kind) > n_before
+
+    def begin_episode(self) -> None:
+        self.named = None
 
     def learn(self, happened: Transition, goal: Any = None) -> list[Transition]:
         self.named = None

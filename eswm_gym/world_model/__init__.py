@@ -5,6 +5,7 @@ from eswm_gym.rooms.transitions import ACTION, END, MASKED, SOURCE
 from eswm_gym.world_model.emwm import EMWM, EMWMConfig
 from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
 from eswm_gym.world_model.lookup import Lookup, PathIntegrator
+from eswm_gym.world_model.numbered import NumberedActions
 from eswm_gym.world_model.predictions import Answer, Imagined, Prediction, ViewPrediction
 from eswm_gym.world_model.pretrained import (
     available,
@@ -32,6 +33,7 @@ __all__ = [
     "Imagined",
     "Lookup",
     "ModelConfig",
+    "NumberedActions",
     "PathIntegrator",
     "Prediction",
     "Recurrent",

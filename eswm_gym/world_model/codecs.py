@@ -87,6 +87,14 @@ class IntegerCodec(Codec):
         return outputs
 
 
+class NameCodec(IntegerCodec):
+    """States are names: a model knows of two only whether they are equal, so that any world's states can be renamed to
+    0 ... n_states - 1 while it looks at them."""
+
+    def __init__(self, n_states: int, dim: int) -> None:
+        super().__init__(n_states, dim, embeddings=False, heads=False)
+
+
 class BinaryCodec(IntegerCodec):
     """States are numbers whose bits are what the model knows of them (paper: "Open Arena" in "Training Details").
 

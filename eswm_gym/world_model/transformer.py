@@ -30,7 +30,7 @@ from eswm_gym.world_model.blocks import (
     read_queries,
     relations,
 )
-from eswm_gym.world_model.codecs import CODECS, CodecName, IntegerCodec
+from eswm_gym.world_model.codecs import CODECS, CodecName, IntegerCodec, NameCodec
 from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
 from eswm_gym.world_model.predictions import Prediction
 from eswm_gym.world_model.tokens import TokenModel
@@ -86,10 +86,10 @@ class TransformerConfig(ModelConfig):
             raise ValueError(f"dim {self.dim} is not a multiple of heads {self.heads}")
         if not self.state_embeddings and not (self.relational and self.readout == "pointer"):
             raise ValueError("a model without state embeddings must be relational with readout='pointer'")
-        if self.codes and not (0 < self.codes < self.n_actions and self.relational and self.readout == "pointer"):
+        if self.codes and (not 0 < self.codes < self.n_actions or self.state_embeddings):
             raise ValueError(
-                f"codes must lie between 0 and n_actions {self.n_actions}, in a relational model with "
-                f"readout='pointer', got {self.codes}"
+                f"codes must lie between 0 and n_actions {self.n_actions}, in a model without state embeddings, "
+                f"got {self.codes}"
             )
         if self.codec == "binary" and not self.state_embeddings:
             raise ValueError("a binary codec embeds states")
@@ -120,7 +120,9 @@ class Transformer(TokenModel):
 
     def __init__(self, config: TransformerConfig) -> None:
         heads = config.readout == "classes"
-        if config.state_embeddings:
+        if config.codes:
+            codec: IntegerCodec = NameCodec(config.n_states, config.dim)
+        elif config.state_embeddings:
             codec = CODECS[config.codec](config.n_states, config.dim, heads=heads)
         else:
             codec = IntegerCodec(config.n_states, config.dim, embeddings=False, heads=heads)

@@ -1,6 +1,7 @@
 """Wrappers that hand agents what they need through the observation, or change what an episode is."""
 
 from eswm_gym.wrappers.action_mask_observation import ActionMaskObservation
+from eswm_gym.wrappers.discrete_states import AbsoluteMoves, DiscreteStates, Poses
 from eswm_gym.wrappers.episodic_memory import EpisodicMemory
 from eswm_gym.wrappers.fixed_room import FixedRoom
 from eswm_gym.wrappers.history import History
@@ -8,10 +9,13 @@ from eswm_gym.wrappers.many_goals import ManyGoals
 from eswm_gym.wrappers.memory_bank_observation import MemoryBankObservation
 
 __all__ = [
+    "AbsoluteMoves",
     "ActionMaskObservation",
+    "DiscreteStates",
     "EpisodicMemory",
     "FixedRoom",
     "History",
     "ManyGoals",
     "MemoryBankObservation",
+    "Poses",
 ]

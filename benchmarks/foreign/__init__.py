@@ -1,0 +1,1 @@
+"""How does the agent do in environments that other people wrote? `python benchmarks/foreign` asks."""

@@ -1,0 +1,260 @@
+"""What one would use in place of the world model: agents that explore and exploit, as strong as an afternoon allows.
+
+All of them keep what they know from one episode to the next, and keep out of states where an episode ended without
+success.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from eswm_gym.agents.base import Agent, Info, Observation, goal_of
+from eswm_gym.rooms import CODES, MOVES
+
+STEPS = {
+    "right": (1, 0), "up-right": (1, -1), "up": (0, -1), "left": (-1, 0), "down-left": (-1, 1), "down": (0, 1),
+    "down-right": (1, 1), "up-left": (-1, -1),
+}  # fmt: skip
+REVERSE = {
+    name: next((other for other, back in STEPS.items() if back == (-x, -y)), "") for name, (x, y) in STEPS.items()
+} | {"turn left": "turn right", "turn right": "turn left"}
+HEADINGS = ((1, 0), (0, 1), (-1, 0), (0, -1))
+
+
+class Walker(Agent):
+    """Remembers moves and dead ends, and goes along the shortest way that it knows of.
+
+    Args:
+        seed: of the random numbers that break ties.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed, self.rng = seed, np.random.default_rng(seed)
+        self.forget()
+
+    def spawn(self, seed: int | None = None) -> Walker:
+        return type(self)(seed)
+
+    def forget(self) -> None:
+        """Begin with an empty map."""
+        self.end: dict[tuple[int, int], int] = {}
+        self.dead: set[int] = set()
+
+    def reset(self, obs: Observation, info: Info, keep_memories: bool = False) -> None:
+        numbers = np.asarray(obs["actions"]).tolist()
+        self.names = [MOVES[number] if number < CODES[0] else "" for number in numbers]
+        if not keep_memories:
+            self.forget()
+            self.dead.update(info.get("dead_ends", ()))
+            for source, action, end in np.asarray(info.get("memory_bank", ()), np.int64).reshape(-1, 3).tolist():
+                self.learn(source, action, end)
+
+    def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
+        end = int(next_obs["state"])
+        if info.get("terminated") and not info.get("is_success"):
+            self.dead.add(end)
+        self.learn(int(obs["state"]), action, end)
+
+    def learn(self, source: int, action: int, end: int) -> None:
+        """Remember a move."""
+        self.end[source, action] = end
+
+    def act(self, obs: Observation, info: Info) -> int:
+        raise NotImplementedError
+
+    def first_step(
+        self, here: Hashable, is_goal: Callable[[Any], bool], moves: Callable[[Any], Iterable[tuple[int, Any]]]
+    ) -> int | None:
+        """The first action of a shortest way from here to a place that is a goal, None if there is none.
+
+        Args:
+            here: a place.
+            is_goal: whether a place is one.
+            moves: the (action, place) of a place.
+        """
+        first: dict[Any, int | None] = {here: None}
+        queue = deque([here])
+        while queue:
+            place = queue.popleft()
+            if place != here and is_goal(place):
+                return first[place]
+            for action, there in self.rng.permutation(np.array([*moves(place), None], object)[:-1]).tolist():
+                if there not in first:
+                    first[there] = action if place == here else first[place]
+                    queue.append(there)
+        return None
+
+
+class MemoryGraph(Walker):
+    """Knows moves, and the reverses of moves whose reverse has a name. It explores the nearest move not made yet.
+
+    With a goal it still explores what might hold a shorter way: moves from states so near that such a way is possible.
+    """
+
+    def reset(self, obs: Observation, info: Info, keep_memories: bool = False) -> None:
+        super().reset(obs, info, keep_memories)
+        self.start = int(obs["state"])
+
+    def ends(self, state: int) -> dict[int, int]:
+        """Where the actions lead that are known or inferred at a state."""
+        return {a: end for a in range(len(self.names)) if (end := self.known(state, a)) is not None}
+
+    def known(self, state: int, action: int) -> int | None:
+        return self.end.get((state, action), self.inferred.get((state, action)))
+
+    def forget(self) -> None:
+        super().forget()
+        self.inferred: dict[tuple[int, int], int] = {}
+
+    def learn(self, source: int, action: int, end: int) -> None:
+        super().learn(source, action, end)
+        back = REVERSE.get(self.names[action], "")
+        if back in self.names and source != end and end not in self.dead:
+            self.inferred.setdefault((end, self.names.index(back)), source)
+
+    def act(self, obs: Observation, info: Info) -> int:
+        here, goal = int(obs["state"]), goal_of(obs)
+
+        def moves(state: int) -> list[tuple[int, int]]:
+            return [(a, end) for a, end in self.ends(state).items() if end not in self.dead and state not in self.dead]
+
+        steps = self.distances(self.start, moves)
+        shortest = np.inf if goal is None else steps.get(int(goal), np.inf)
+        if goal is not None and "memory_bank" in info:
+            shortest = 0.0  # a single episode: there is no later one to explore for
+        left = {
+            s: untried
+            for s in steps.keys() | {here}
+            if s not in self.dead and s != goal and steps.get(s, 0) + 2 < shortest
+            and (untried := [a for a in range(len(self.names)) if self.known(s, a) is None])
+        }  # fmt: skip
+        if here in left:
+            return int(self.rng.choice(left[here]))
+        for is_target in [lambda s: s in left, lambda s: s == goal][:: 1 if left else -1]:
+            action = self.first_step(here, is_target, moves)
+            if action is not None:
+                return action
+        untried = [a for a in range(len(self.names)) if self.known(here, a) is None]
+        return int(self.rng.choice(untried or range(len(self.names))))
+
+    @staticmethod
+    def distances(start: int, moves: Callable[[int], list[tuple[int, int]]]) -> dict[int, int]:
+        """Steps from a state to all that can be reached."""
+        steps, queue = {start: 0}, deque([start])
+        while queue:
+            state = queue.popleft()
+            for _, end in moves(state):
+                if end not in steps:
+                    steps[end] = steps[state] + 1
+                    queue.append(end)
+        return steps
+
+
+class Rules(Walker):
+    """Is told the lattice: keeps coordinates, counts what it has not seen as free, and goes straight to the goal.
+
+    Without a goal it goes to the nearest place that it has not seen. A place is (x, y), or (x, y, heading) of a pose.
+    """
+
+    def forget(self) -> None:
+        super().forget()
+        self.place: dict[int, tuple] = {}
+        self.state: dict[tuple, int] = {}
+        self.blocked: set[tuple[tuple, int]] = set()
+        self.walls: set[tuple] = set()
+
+    def reset(self, obs: Observation, info: Info, keep_memories: bool = False) -> None:
+        self.pending: list[tuple[int, int, int]] = []
+        super().reset(obs, info, keep_memories)
+        self.put(int(obs["state"]), (0, 0, 0) if "forward" in self.names else (0, 0))
+        while self.pending:  # moves whose states have no place yet are laid out as soon as one of them has
+            before = len(self.pending)
+            waiting, self.pending = self.pending, []
+            for move in waiting:
+                self.learn(*move)
+            if len(self.pending) == before:
+                break
+
+    def put(self, state: int, place: tuple) -> None:
+        """Give a state a place if it has none and the place is not taken."""
+        if state not in self.place and place not in self.state:
+            self.place[state], self.state[place] = place, state
+
+    def ahead(self, place: tuple, action: int, back: bool = False) -> tuple:
+        """The place where a move leads, or from where it leads there."""
+        name, sign = self.names[action], -1 if back else 1
+        if name.startswith("turn"):
+            turn = sign * (-1 if name == "turn left" else 1)
+            return (*place[:2], (place[2] + turn) % 4)
+        dx, dy = HEADINGS[place[2]] if name == "forward" else STEPS[name]
+        return (place[0] + sign * dx, place[1] + sign * dy, *place[2:])
+
+    def learn(self, source: int, action: int, end: int) -> None:
+        super().learn(source, action, end)
+        entered = [s for (s, a), e in self.end.items() if a == action and e == end and s != e]
+        if len(entered) > 1:  # an action leads to a state from one other state at most: these are jumps
+            self.blocked |= {(self.place[s], action) for s in entered if s in self.place}
+        elif source == end and source in self.place:
+            there = self.ahead(self.place[source], action)
+            self.blocked.add((self.place[source], action))
+            if there not in self.state:
+                self.walls.add(there[:2])
+        elif source in self.place:
+            there = self.ahead(self.place[source], action)
+            self.put(end, there)
+            if self.place.get(end) != there:  # a jump
+                self.blocked.add((self.place[source], action))
+        elif end in self.place:
+            self.put(source, self.ahead(self.place[end], action, back=True))
+        else:
+            self.pending.append((source, action, end))
+
+    def act(self, obs: Observation, info: Info) -> int:
+        if int(obs["state"]) not in self.place:
+            return int(self.rng.integers(len(self.names)))
+        here, goal = self.place[int(obs["state"])], goal_of(obs)
+        to = None if goal is None else self.place.get(int(goal))
+        reach = 2 + sum(np.ptp([place[:2] for place in self.state], axis=0).tolist())
+
+        def moves(place: tuple) -> Iterable[tuple[int, tuple]]:
+            for action in range(len(self.names)):
+                there = self.ahead(place, action)
+                free = there[:2] not in self.walls and self.state.get(there) not in self.dead
+                if free and (place, action) not in self.blocked and max(map(abs, there[:2])) <= reach:
+                    yield action, there
+
+        action = None if to is None else self.first_step(here, lambda place: place == to, moves)
+        if action is None:
+            action = self.first_step(here, lambda place: place not in self.state, moves)
+        return int(self.rng.integers(len(self.names))) if action is None else action
+
+
+class QLearning(Walker):
+    """Tabular Q-learning, optimistic at first, so that what was not tried looks best (Sutton and Barto, 2018)."""
+
+    def forget(self) -> None:
+        super().forget()
+        self.q: dict[int, np.ndarray] = {}
+
+    def values(self, state: int) -> np.ndarray:
+        return self.q.setdefault(state, np.ones(len(self.names)))
+
+    def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
+        end, success = int(next_obs["state"]), bool(info.get("is_success"))
+        ahead = 0.0 if info.get("terminated") or success else 0.95 * self.values(end).max()
+        self.values(int(obs["state"]))[action] = float(success) + ahead
+
+    def act(self, obs: Observation, info: Info) -> int:
+        q = self.values(int(obs["state"]))
+        return int(self.rng.choice(np.flatnonzero(q == q.max())))
+
+
+class Random(Walker):
+    """Any action."""
+
+    def act(self, obs: Observation, info: Info) -> int:
+        return int(self.rng.integers(len(self.names)))
