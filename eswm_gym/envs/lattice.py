@@ -50,8 +50,8 @@ class LatticeEnv(LatticeRoomEnv):
     drawn uniformly from the other locations that can be reached from the start. `reset(options=...)` takes any of:
 
     - `room`: a `Room` to walk in; the environment works on a copy. Permuted actions are as the room numbers them.
-    - `start`, `goal`: locations, numbered row by row from the upper left, on the pose lattice 4 * cell + heading (right,
-      down, left, up); `goal` only in the task `navigate`.
+    - `start`, `goal`: locations, numbered row by row from the upper left; on the pose lattice 4 * cell + heading,
+      which is 0 to 3 for right, down, left and up. `goal` only in the task `navigate`.
 
     ## Episode End
     - Termination: `navigate`: the agent is at the goal. `explore`: it has visited all that can be reached.

@@ -228,7 +228,7 @@ class LatticeRoomEnv(RoomEnv):
             raise ValueError(f"room must be a Room, got {room!r}")
         mine, other = self.config.lattice, room.lattice
         if (mine.shape, mine.size) != (other.shape, other.size):
-            raise ValueError(f"room must be on a {mine.shape} of size {mine.size}, got {other.shape} {other.size}")
+            raise ValueError(f"room must be on the lattice {mine.shape} {mine.size}, got {other.shape} {other.size}")
         if room.renumbered and self.action_names is not None:
             raise ValueError(f"room must number its actions as its lattice does, got {room.numbers.tolist()}")
         if room.states.max() >= self.n_states:
