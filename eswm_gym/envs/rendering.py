@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
-from eswm_gym.rooms import Lattice, Room
+from eswm_gym.rooms import DISPLACEMENTS, Lattice, Room
 from eswm_gym.rooms.lattice.geometry import axial_to_xy
 
 # Okabe and Ito's palette, which colour-blind people can tell apart; shape and brightness differ as well.
@@ -186,7 +186,7 @@ class Renderer:
             faded = np.array(color) * move.probability + np.array(LIGHT) * (1 - move.probability)
             color, ends = tuple(faded.round()), centres[[move.start, move.end]]
             if move.start == move.end:
-                middle = self._bar(canvas, ends[0], _direction(room.lattice, move.action), color, thickness)
+                middle = self._bar(canvas, ends[0], _direction(move.action), color, thickness)
             else:
                 middle = self._arrow(canvas, ends, color, thickness)
             if crossed:
@@ -211,7 +211,7 @@ class Renderer:
             if ahead >= 0 and ahead not in overlay.known:
                 yield centres[ahead] - [0, PIXELS * SMOOTH * 0.34]
             else:
-                yield (centres[location] + _direction(room.lattice, action) * PIXELS * SMOOTH * 0.42).round(6)
+                yield (centres[location] + _direction(action) * PIXELS * SMOOTH * 0.42).round(6)
 
     def _arrow(self, canvas, ends: np.ndarray, color, thickness: float) -> np.ndarray:
         """An arrow between two centres (2, 2); returns its middle."""
@@ -323,9 +323,9 @@ def _tile(lattice: Lattice) -> np.ndarray:
     return width * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-def _direction(lattice: Lattice, action: int) -> np.ndarray:
-    """The step (x, y) of an action, one unit long; y grows to the south."""
-    return axial_to_xy(lattice.displacements[action])
+def _direction(action: int) -> np.ndarray:
+    """The step (x, y) of an action on hexagons, one unit long; y grows to the south."""
+    return axial_to_xy(DISPLACEMENTS[action])
 
 
 def _side(ahead: np.ndarray) -> np.ndarray:
