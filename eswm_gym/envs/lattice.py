@@ -56,8 +56,8 @@ class LatticeEnv(LatticeRoomEnv):
     ## Episode End
     - Termination: `navigate`: the agent is at the goal. `explore`: it has visited all that can be reached.
     - Truncation: by the time limit of the registered ids: 60 steps, six times as many as the longest way across
-      6 x 6 squares. For larger rooms give `gymnasium.make` a `max_episode_steps` of your own. An environment built
-      without `gymnasium.make` has none.
+      6 x 6 squares. For larger rooms, or to visit all 144 poses of 6 x 6 cells, give `gymnasium.make` a
+      `max_episode_steps` of your own. An environment built without `gymnasium.make` has none.
 
     ## Information
     `reset()` and `step()` return:
