@@ -1,4 +1,4 @@
-"""ESWMAgent in the place of a stable-baselines3 policy: `evaluate_policy` in every environment."""
+"""ESWMAgent in the place of a stable-baselines3 policy: `evaluate_policy` in every environment of a shipped model."""
 
 import argparse
 
@@ -11,7 +11,8 @@ import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents import ESWMAgent
 from eswm_gym.wrappers import ActionMaskObservation, MemoryBankObservation
 
-ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-")]
+# Those that a shipped model has learnt.
+ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-") and "Lattice" not in env_id]
 
 
 def wrap(env):

@@ -13,7 +13,7 @@ from eswm_gym.agents import ESWMAgent
 from eswm_gym.rooms import Room
 
 # Radius 2: 19 locations, numbered row by row from the north-west (0-2, 3-6, 7-11, 12-15, 16-18).
-room = Room(radius=2, states=np.random.default_rng(0).permutation(19), walls=[4])
+room = Room(2, states=np.random.default_rng(0).permutation(19), walls=[4])
 env = gym.make("ESWM-RandomWall19-v0", render_mode="rgb_array")
 agent = ESWMAgent.from_pretrained("random-wall")
 

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from eswm_gym.envs.hex_room import HexRoomEnv
+from eswm_gym.envs.lattice import LatticeEnv
+from eswm_gym.envs.lattice_room import LatticeRoomEnv
 from eswm_gym.envs.open_arena import OpenArenaEnv
 from eswm_gym.envs.random_wall import RandomWallEnv
 from eswm_gym.envs.registration import register_envs
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = [
     "HexRoomEnv",
     "HexRoomVectorEnv",
+    "LatticeEnv",
+    "LatticeRoomEnv",
     "MiniGridRoomEnv",
     "OpenArenaEnv",
     "OpenArenaVectorEnv",

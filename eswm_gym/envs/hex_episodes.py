@@ -60,7 +60,7 @@ def draw_episodes(rng: np.random.Generator, env: HexRoomEnv, n: int) -> Episodes
     distances = rooms.distances_from(start)
     if env.task == "navigate":
         goal = draw_weighted(rng, (distances > 0).astype(float), 1)[:, 0]
-        distances = rooms.distances_from(goal)
+        distances = rooms.distances_to(goal)
     episodes = empty_episodes(env, n)
     drawn_parts = (rooms.states, rooms.walls, rooms.observed, start, goal, distances)
     for part, drawn in zip(episodes, drawn_parts, strict=False):

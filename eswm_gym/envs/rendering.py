@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
-from eswm_gym.rooms import HexLattice, Room
+from eswm_gym.rooms import DISPLACEMENTS, Lattice, Room
 from eswm_gym.rooms.lattice.geometry import axial_to_xy
 
 # Okabe and Ito's palette, which colour-blind people can tell apart; shape and brightness differ as well.
@@ -23,6 +23,7 @@ WHITE, LIGHT, RIM, PALE, DARK, BLACK = ((v, v, v) for v in (255, 243, 196, 190, 
 PIXELS = 64  # from one location to the next
 MARGIN = 16
 LEGEND = 40  # a line of it
+SPREAD = {"pose": 2}  # units between cells, by the lattice's shape: four tiles lie in one; else a tile is a cell
 SMOOTH = 4  # drawn this many times larger, then scaled down (pygame is exact for 2 and 4 only)
 
 
@@ -44,7 +45,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Overlay:
-    """What an agent believes of a room, in terms of locations.
+    """What an agent believes of a hexagonal room, in terms of locations.
 
     Attributes:
         known: locations that it knows.
@@ -94,13 +95,13 @@ def draw_text(scene: Scene) -> str:
     marks[scene.agent] = "<>" if scene.agent == goal else "()"
     digits = len(str(room.states.max()))
     cells = [f"{mark[0]}{state:>{digits}}{mark[1]}" for mark, state in zip(marks, room.states, strict=True)]
-    gap = " " * (2 + digits % 2)  # makes a cell even, so that a row can be shifted by half of it
-    shift = (digits + 2 + len(gap)) // 2
-    rows = room.lattice.axial[:, 1]
-    lines = [
-        " " * shift * abs(row) + gap.join(cells[i] for i in np.flatnonzero(rows == row))
-        for row in range(-room.radius, room.radius + 1)
-    ]
+    unit = digits + 4 + digits % 2  # even, so that a row can be shifted by half of it
+    x, y = (_xy(room.lattice) - _xy(room.lattice).min(0)).T
+    lines = []
+    for row in np.unique(y.round(6)):
+        lines.append("")
+        for i in np.flatnonzero(y.round(6) == row)[np.argsort(x[y.round(6) == row])]:
+            lines[-1] = lines[-1].ljust(round(x[i] * unit)) + cells[i]
     legend = "(agent)  .visited." if goal is None else "(agent)  [goal]  <agent at goal>"
     return "\n".join([*(line.rstrip() for line in lines), f"{legend}  #wall#"])
 
@@ -149,8 +150,9 @@ class Renderer:
         """Return a pygame surface with the scene."""
         pygame = self.pygame
         room, unit, overlay = scene.room, PIXELS * SMOOTH, scene.overlay
-        xy = room.lattice.xy * unit
-        corner = xy.max(0) + [unit / 2, unit / np.sqrt(3)] + MARGIN * SMOOTH
+        self.tile = _tile(room.lattice)
+        xy = _xy(room.lattice) * unit
+        corner = xy.max(0) + self.tile.max(0) * unit + MARGIN * SMOOTH
         legend = self._legend(scene, 2 * corner[0] - MARGIN * SMOOTH)
         even = np.ceil((2 * corner + [0, len(legend) * LEGEND * SMOOTH]) / (2 * SMOOTH)).astype(int) * 2  # for codecs
         width, height = even * SMOOTH
@@ -161,9 +163,9 @@ class Renderer:
         if overlay is not None:
             shaded = np.isin(np.arange(room.n_locations), list(overlay.known))
         for location, centre in enumerate(centres):
-            self._hexagon(canvas, centre, unit, RIM)
+            self._polygon(canvas, centre, unit, RIM)
             fill = DARK if room.walls[location] else LIGHT_BLUE if shaded[location] else LIGHT
-            self._hexagon(canvas, centre, unit * 0.96, fill)
+            self._polygon(canvas, centre, unit * 0.96, fill)
             if location == scene.goal:
                 self._goal(canvas, centre, unit)
         if overlay is not None:
@@ -184,7 +186,7 @@ class Renderer:
             faded = np.array(color) * move.probability + np.array(LIGHT) * (1 - move.probability)
             color, ends = tuple(faded.round()), centres[[move.start, move.end]]
             if move.start == move.end:
-                middle = self._bar(canvas, ends[0], _direction(room.lattice, move.action), color, thickness)
+                middle = self._bar(canvas, ends[0], _direction(move.action), color, thickness)
             else:
                 middle = self._arrow(canvas, ends, color, thickness)
             if crossed:
@@ -209,7 +211,7 @@ class Renderer:
             if ahead >= 0 and ahead not in overlay.known:
                 yield centres[ahead] - [0, PIXELS * SMOOTH * 0.34]
             else:
-                yield (centres[location] + _direction(room.lattice, action) * PIXELS * SMOOTH * 0.42).round(6)
+                yield (centres[location] + _direction(action) * PIXELS * SMOOTH * 0.42).round(6)
 
     def _arrow(self, canvas, ends: np.ndarray, color, thickness: float) -> np.ndarray:
         """An arrow between two centres (2, 2); returns its middle."""
@@ -250,14 +252,12 @@ class Renderer:
         label = font.render(text, True, ink)
         canvas.blit(label, label.get_rect(center=np.round(centre)))
 
-    def _hexagon(self, canvas, centre, width, color) -> None:
-        angles = np.pi / 6 + np.pi / 3 * np.arange(6)
-        corners = centre + width / np.sqrt(3) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        self.pygame.draw.polygon(canvas, color, corners)
+    def _polygon(self, canvas, centre, width, color) -> None:
+        self.pygame.draw.polygon(canvas, color, centre + self.tile * width)
 
     def _goal(self, canvas, centre, unit) -> None:
-        self._hexagon(canvas, centre, unit * 0.96, VERMILLION)
-        self._hexagon(canvas, centre, unit * 0.82, ORANGE)
+        self._polygon(canvas, centre, unit * 0.96, VERMILLION)
+        self._polygon(canvas, centre, unit * 0.82, ORANGE)
 
     def _agent(self, canvas, centre, unit) -> None:
         self.pygame.draw.circle(canvas, WHITE, centre, unit * 0.36)
@@ -271,9 +271,9 @@ class Renderer:
             items.append(("goal", lambda on, c: self._goal(on, c, small)))
         if scene.visited is not None or scene.overlay is not None:
             word = "visited" if scene.overlay is None else "known"
-            items.append((word, lambda on, c: self._hexagon(on, c, small, LIGHT_BLUE)))
+            items.append((word, lambda on, c: self._polygon(on, c, small, LIGHT_BLUE)))
         if scene.room.walls.any() or scene.overlay is not None:
-            items.append(("wall", lambda on, c: self._hexagon(on, c, small, DARK)))
+            items.append(("wall", lambda on, c: self._polygon(on, c, small, DARK)))
         if scene.overlay is not None:
             apart = np.array([[-0.48, -0.09], [0.48, -0.09]]) * PIXELS * SMOOTH
             across = np.array([[-0.15, 0.0], [0.15, 0.0]]) * PIXELS * SMOOTH
@@ -308,9 +308,24 @@ class Renderer:
             x += small * 2.05 + label.get_width()
 
 
-def _direction(lattice: HexLattice, action: int) -> np.ndarray:
-    """The step (x, y) of an action, one unit long; y grows to the south."""
-    return axial_to_xy(lattice.displacements[action])
+def _xy(lattice: Lattice) -> np.ndarray:
+    """(L, 2) float, where to draw locations, in units and around the middle of the picture."""
+    xy = lattice.xy * SPREAD.get(lattice.shape or "", 1)
+    return xy - (xy.min(0) + xy.max(0)) / 2
+
+
+def _tile(lattice: Lattice) -> np.ndarray:
+    """(corners, 2) float, the tile drawn for a location: a hexagon, a square, or for a pose a square on its corner."""
+    n, width, turn = {"hexagon": (6, 1 / np.sqrt(3), np.pi / 6), "pose": (4, 1 / 2, 0)}.get(
+        lattice.shape or "", (4, 1 / np.sqrt(2), np.pi / 4)
+    )
+    angles = turn + 2 * np.pi / n * np.arange(n)
+    return width * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def _direction(action: int) -> np.ndarray:
+    """The step (x, y) of an action on hexagons, one unit long; y grows to the south."""
+    return axial_to_xy(DISPLACEMENTS[action])
 
 
 def _side(ahead: np.ndarray) -> np.ndarray:

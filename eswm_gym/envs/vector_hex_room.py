@@ -251,7 +251,7 @@ class HexRoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray])
             begun.append((env.room, env.location, env.goal, info.get("memory_bank", -1)))
         for i, (room, start, goal, bank) in zip(rows.tolist(), begun, strict=True):
             end = start if goal is None else goal
-            parts = (room.states, room.walls, room.observed, start, end, room.distances_from(end), bank)
+            parts = (room.states, room.walls, room.observed, start, end, room.distances_to(end), bank)
             for mine, part in zip(self._now, parts, strict=True):
                 mine[i] = part
         self._enter(rows)
@@ -277,7 +277,7 @@ class HexRoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray])
         env, now = self._single, self._now
         env.set_state(
             {
-                "room": Room(self._lattice.radius, now.states[i], now.walls[i], now.observed[i]).to_dict(),
+                "room": Room(self._lattice, now.states[i], now.walls[i], now.observed[i]).to_dict(),
                 "location": int(self._location[i]),
                 "goal": int(now.goal[i]) if env.task == "navigate" else None,
                 "visited": np.flatnonzero(self._visited[i]),

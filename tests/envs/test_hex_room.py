@@ -151,7 +151,7 @@ def test_start_is_never_the_goal_nor_cut_off():
         ({"start": 0, "room": Room(2, range(19), [1, 3, 4])}, "location 0 is walled in"),
         ({"goal": 0, "room": Room(2, range(19), [1, 3, 4])}, "location 0 is walled in"),
         ({"room": Room(2, range(19), range(1, 19))}, "no two free locations"),
-        ({"room": Room(3, range(37))}, "radius 2, got 3"),
+        ({"room": Room(3, range(37))}, r"hexagon \(2,\), got hexagon \(3,\)"),
         ({"room": Room(2, range(1, 20))}, "states below 19, got 19"),
         ({"room": "room"}, "must be a Room, got 'room'"),
         ({"begin": 3}, "begin"),
@@ -245,7 +245,7 @@ def test_set_state_of_another_task_or_room():
     env, *_ = navigate()
     with pytest.raises(ValueError, match="explore"):
         explore()[0].set_state(env.get_state())
-    with pytest.raises(ValueError, match="radius 3, got 2"):
+    with pytest.raises(ValueError, match=r"hexagon \(3,\), got hexagon \(2,\)"):
         RandomWallEnv(radius=3).set_state(env.get_state())
 
 

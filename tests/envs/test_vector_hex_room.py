@@ -15,7 +15,7 @@ from eswm_gym.envs import HexRoomEnv, HexRoomVectorEnv, RandomWallVectorEnv
 from eswm_gym.envs.hex_episodes import draw_episodes
 from eswm_gym.rooms import Room, RoomConfig
 
-HEX = [env_id for env_id in gym.registry if env_id.startswith("ESWM-") and "MiniGrid" not in env_id]
+HEX = [env_id for env_id, spec in gym.registry.items() if env_id.startswith("ESWM-") and spec.vector_entry_point]
 every_mode = pytest.mark.parametrize("mode", AutoresetMode, ids=lambda mode: mode.value)
 
 

@@ -15,13 +15,17 @@ import eswm_gym  # noqa: F401
 
 IDS = sorted(env_id for env_id in gym.registry if env_id.startswith("ESWM-"))
 FEW, MANY = -(-300 // len(IDS)), 10_000 // len(IDS)
-LIMITS = {"RandomWall": 30, "RandomWall19": 15, "OpenArena": 15, "MiniGrid": 60}
+LIMITS = {"RandomWall": 30, "RandomWall19": 15, "OpenArena": 15, "Lattice": 60, "MiniGrid": 60}
 EAST, SOUTH = (1, 0, -1, 0), (0, 1, 0, -1)  # of MiniGrid's headings
 
 
 @cache
 def neighbors(n_locations: int) -> list[list[int]]:
     """For each location, row by row from the north-west, what lies in each direction; -1 off the lattice."""
+    if n_locations == 36:  # 6 x 6 squares: left, down, right, up
+        squares = [(x, y) for y in range(6) for x in range(6)]
+        ways = [[(x - 1, y), (x, y + 1), (x + 1, y), (x, y - 1)] for x, y in squares]
+        return [[squares.index(there) if there in squares else -1 for there in around] for around in ways]
     radius = {19: 2, 37: 3}[n_locations]
     rows = range(-radius, radius + 1)
     spots = [(2 * x + abs(row), row) for row in rows for x in range(2 * radius + 1 - abs(row))]
@@ -45,8 +49,8 @@ def distances(to, ends) -> dict:
     return found
 
 
-class HexWorld:
-    """What a hexagonal room must do."""
+class LatticeWorld:
+    """What a room of hexagons or squares must do."""
 
     back = 1
 
@@ -160,7 +164,7 @@ class GridWorld:
 
 def play(env_id: str, n: int, seed: int) -> None:
     env, rng = gym.make(env_id), np.random.default_rng(seed)
-    world = (GridWorld if "MiniGrid" in env_id else HexWorld)(env)
+    world = (GridWorld if "MiniGrid" in env_id else LatticeWorld)(env)
     limit = LIMITS[env_id.split("-")[1].removesuffix("Explore")]
     space = env.observation_space
     for episode in range(n):

@@ -15,6 +15,7 @@ from eswm_gym.rooms.lattice.geometry import (
 from eswm_gym.rooms.lattice.queries import PAPER_MIX, TRAINING_MIX, UNSEEN_ONLY, QueryBatch, draw_queries, move_kinds
 from eswm_gym.rooms.lattice.regions import RegionConfig
 from eswm_gym.rooms.lattice.room import Room
+from eswm_gym.rooms.lattice.scattered import ScatteredConfig
 from eswm_gym.rooms.lattice.shapes import (
     diagonal_lattice,
     lattice_of,
@@ -46,6 +47,7 @@ __all__ = [
     "Room",
     "RoomBatch",
     "RoomConfig",
+    "ScatteredConfig",
     "add_transitions",
     "bits_to_state",
     "diagonal_lattice",

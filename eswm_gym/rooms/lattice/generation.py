@@ -144,15 +144,18 @@ class RoomBatch:
         return (self.states[:, None] == self.states[..., None]).sum(2) > 1
 
     def distances_from(self, locations: np.ndarray) -> np.ndarray:
-        """Measure the distance of every location to one free location of each room.
+        """(B, L) int, steps from one free location (B,) of each room to all; -1 for walls and what it cannot reach."""
+        return self._distances(locations, self.lattice.distances == 1)
 
-        Args:
-            locations: (B,) int.
+    def distances_to(self, locations: np.ndarray) -> np.ndarray:
+        """(B, L) int, steps from all locations to one free one (B,) of each room; -1 for walls and where there is no
+        way."""
+        return self._distances(locations, (self.lattice.distances == 1).T)
 
-        Returns:
-            (B, L) int, -1 for walls and what cannot be reached.
-        """
-        beside = (self.lattice.distances == 1).T.astype(np.float32)  # [end, start] of each step
+    def _distances(self, locations: np.ndarray, beside: np.ndarray) -> np.ndarray:
+        """(B, L) int, steps from one free location (B,) of each room, where (L, L) `beside` says which steps there are;
+        -1 for walls and what is not reached."""
+        beside = beside.astype(np.float32)
         left = (~self.walls).astype(np.float32)  # 1 for the free locations not reached yet
         rim = np.zeros_like(left)
         rim[np.arange(len(self)), locations] = 1

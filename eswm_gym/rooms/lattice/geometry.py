@@ -33,6 +33,7 @@ class Lattice:
             do not add to coordinates.
         cells: (L,) int, the cell in which each location lies: locations of one cell are walls together. None: each
             lies in its own.
+        shape, size: what `lattice_of` makes the lattice of; None and () for any other.
 
     Raises:
         ValueError: if an array does not have its shape.
@@ -44,6 +45,8 @@ class Lattice:
     xy: np.ndarray
     displacements: np.ndarray | None = None
     cells: np.ndarray = None  # type: ignore[assignment]
+    shape: str | None = None
+    size: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.cells is None:
@@ -156,6 +159,8 @@ def hex_lattice(radius: int) -> HexLattice:
         reverse=reverse_action(np.arange(N_ACTIONS)),
         xy=axial_to_xy(axial),
         displacements=DISPLACEMENTS,
+        shape="hexagon",
+        size=(radius,),
         radius=radius,
         axial=axial,
     )

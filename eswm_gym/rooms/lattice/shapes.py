@@ -40,7 +40,7 @@ def square_lattice(width: int, height: int) -> Lattice:
     Raises:
         ValueError: if width or height is not a whole number of at least 1.
     """
-    return _grid(width, height, SQUARE_MOVES)
+    return _grid("square", width, height, SQUARE_MOVES)
 
 
 @cache
@@ -50,7 +50,7 @@ def diagonal_lattice(width: int, height: int) -> Lattice:
     Raises:
         ValueError: if width or height is not a whole number of at least 1.
     """
-    return _grid(width, height, DIAGONAL_MOVES)
+    return _grid("diagonal", width, height, DIAGONAL_MOVES)
 
 
 @cache
@@ -61,7 +61,7 @@ def torus_lattice(width: int, height: int) -> Lattice:
         ValueError: if width or height is not a whole number of at least 3: of two locations side by side, two
             moves would lead from one to the other.
     """
-    return _grid(width, height, SQUARE_MOVES, wraps=True, least=3)
+    return _grid("torus", width, height, SQUARE_MOVES, wraps=True, least=3)
 
 
 @cache
@@ -90,6 +90,8 @@ def pose_lattice(width: int, height: int) -> Lattice:
         reverse=np.array([TURN_RIGHT, TURN_LEFT, -1]),
         xy=np.stack([x + dx / 4, y + dy / 4], axis=1),
         cells=cells,
+        shape="pose",
+        size=(int(width), int(height)),
     )
 
 
@@ -102,7 +104,9 @@ SHAPES: dict[str, tuple[Callable[..., Lattice], tuple[str, ...]]] = {
 }
 
 
-def _grid(width: int, height: int, moves: dict[str, tuple[int, int]], wraps: bool = False, least: int = 1) -> Lattice:
+def _grid(
+    shape: str, width: int, height: int, moves: dict[str, tuple[int, int]], wraps: bool = False, least: int = 1
+) -> Lattice:
     y, x = np.divmod(np.arange(_size(width, height, least)), width)
     steps = np.array(list(moves.values()))
     to_x, to_y = x[:, None] + steps[:, 0], y[:, None] + steps[:, 1]  # (L, A)
@@ -115,6 +119,8 @@ def _grid(width: int, height: int, moves: dict[str, tuple[int, int]], wraps: boo
         reverse=np.array([back[-dx, -dy] for dx, dy in moves.values()]),
         xy=np.stack([x, y], axis=1).astype(float),
         displacements=None if wraps else steps,
+        shape=shape,
+        size=(int(width), int(height)),
     )
 
 

@@ -101,12 +101,14 @@ def test_distances(rooms):
             assert distances[i, here].tolist() == expected
 
 
-def test_distances_to_a_location_where_moves_lead_one_way():
+def test_distances_where_moves_lead_one_way():
     ring = Lattice(
         actions=("on",), neighbors=np.array([[1], [2], [3], [0]]), reverse=np.array([-1]), xy=np.zeros((4, 2))
     )
     free = np.zeros((1, 4), bool)
-    assert RoomBatch(ring, np.arange(4)[None], free, ~free).distances_from(np.array([1])).tolist() == [[1, 0, 3, 2]]
+    room = RoomBatch(ring, np.arange(4)[None], free, ~free)
+    assert room.distances_to(np.array([1])).tolist() == [[1, 0, 3, 2]]
+    assert room.distances_from(np.array([1])).tolist() == [[3, 0, 1, 2]]
 
 
 def test_queries(rooms):

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from eswm_gym.rooms import Room, RoomConfig, generate_rooms
+from eswm_gym.rooms import Lattice, Room, RoomConfig, generate_rooms, pose_lattice, square_lattice, torus_lattice
 
 # Radius 2, by location; the walls of ROOM are in brackets.
 #         0   1   2
@@ -19,6 +19,9 @@ from eswm_gym.rooms import Room, RoomConfig, generate_rooms
 E, NE, NW, W, SW, SE = range(6)
 WALLS = [8, 9, 10]
 STATES = [18 - location for location in range(19)]
+
+
+UNNAMED = Lattice(actions=("stay",), neighbors=np.array([[0]]), reverse=np.array([0]), xy=np.zeros((1, 2)))
 
 
 @pytest.fixture
@@ -203,9 +206,66 @@ def test_arrays_are_read_only(room, name):
         (lambda room: Room(2, STATES, [22]), "got 22"),
         (lambda room: Room(2, STATES, np.ones(18, bool)), r"\(18,\)"),
         (lambda room: Room(0, [0]), "radius"),
+        (lambda room: Room(2, STATES, numbers=[0, 1, 2, 3, 4, 4]), r"permutation of 0 to 5, got \[0, 1, 2, 3, 4, 4\]"),
+        (lambda room: Room(2, STATES, numbers=range(5)), r"permutation of 0 to 5, got \[0, 1, 2, 3, 4\]"),
+        (lambda room: Room(UNNAMED, [0]), "without a shape"),
     ],
 )
 def test_errors_name_the_value_and_change_nothing(room, call, message):
     with pytest.raises(ValueError, match=message):
         call(room)
     assert room == Room(2, STATES, WALLS)
+
+
+def test_what_is_written_of_a_room(room):
+    rest = {"states": STATES, "walls": WALLS, "observed": list(range(19))}
+    assert room.to_dict() == {"radius": 2, **rest}
+    assert Room(2, STATES, WALLS, numbers=range(6)).to_dict() == {"radius": 2, **rest}
+    squares = Room(square_lattice(3, 2), range(6), [4], numbers=[3, 0, 1, 2])
+    assert squares.to_dict() == {
+        "lattice": "square",
+        "size": [3, 2],
+        "states": [0, 1, 2, 3, 4, 5],
+        "walls": [4],
+        "observed": [0, 1, 2, 3, 4, 5],
+        "numbers": [3, 0, 1, 2],
+    }
+    assert repr(squares) == "Room(lattice='square', size=[3, 2], walls=[4])"
+    for twin in (squares.copy(), Room.from_dict(json.loads(json.dumps(squares.to_dict())))):
+        assert twin == squares != Room(square_lattice(3, 2), range(6), [4])
+        assert twin.lattice is squares.lattice
+
+
+def test_only_hexagons_have_a_radius(room):
+    assert room.radius == 2
+    with pytest.raises(AttributeError, match="radius"):
+        Room(square_lattice(3, 2), range(6)).radius  # noqa: B018
+
+
+def test_numbers_of_actions():
+    """0 1 2 / 3 4 5; left, down, right and up have the numbers 3, 0, 1 and 2."""
+    room = Room(square_lattice(3, 2), range(10, 16), [2], numbers=[3, 0, 1, 2])
+    assert room.targets[4].tolist() == [4, 5, 1, 3]
+    assert room.on_lattice[1].tolist() == [True, True, False, True]
+    assert (room.next_state(14, 3), room.next_state(11, 1)) == (13, 11)
+    for source, action, end in room.memory_bank(np.random.default_rng(0), extra=30).tolist():
+        assert room.next_state(source, action) == end
+    assert room.to_batch().is_true(np.array([[[14, 3, 13], [14, 0, 13], [14, 0, 14]]])).tolist() == [
+        [True, False, True]
+    ]
+
+
+def test_paths_around_a_torus():
+    room = Room(torus_lattice(4, 3), range(12))
+    assert room.shortest_path(0, 3) == [0, 3]
+    room.add_walls([3])
+    assert room.distances_from(0).tolist() == [0, 1, 2, -1, 1, 2, 3, 2, 1, 2, 3, 2]
+
+
+def test_walls_are_whole_cells():
+    room = Room(pose_lattice(2, 2), range(16), [5])
+    assert np.flatnonzero(room.walls).tolist() == [4, 5, 6, 7]
+    room.add_walls([15])
+    room.remove_walls([4])
+    assert np.flatnonzero(room.walls).tolist() == [12, 13, 14, 15]
+    assert np.flatnonzero(room.cells_of([0, 9])).tolist() == [0, 1, 2, 3, 8, 9, 10, 11]
