@@ -19,21 +19,31 @@ Letter = tuple[int, int]  # an action and 1, or -1 for its way back
 Word = tuple[Letter, ...]
 
 
-def infer(facts: Facts) -> Facts:
-    """All that follows from a bank: if the order of moves does not matter or, where that contradicts it, if it does."""
-    found = add_up(facts)
+def infer(facts: Facts, n_actions: int) -> Facts:
+    """All that follows from a bank, if there are so many actions.
+
+    In worlds where the order of moves does not matter each action has a reverse, so that their number is even.
+    """
+    found = None if n_actions % 2 else add_up(facts, n_actions)
     return merge(facts) if found is None else found
 
 
-def add_up(facts: Facts) -> Facts | None:
-    """All moves if a place is the sum of the moves that lead there; None if then two states would share one.
+def agreed(ways: Iterable[Facts | None]) -> Facts | None:
+    """What all ways to read a bank say, without those that contradict it; None if all do."""
+    possible = [facts for facts in ways if facts is not None]
+    return set.intersection(*possible) if possible else None
 
-    Sums are counts of each action, up to relations: the cycles of the bank, and reverses. Each action is taken to have
-    a reverse, so that an action has the only one that contradicts nothing.
+
+def add_up(facts: Facts, n_actions: int) -> Facts | None:
+    """All moves if a place is the sum of the moves that lead there; None if the bank contradicts that.
+
+    Sums are counts of each action, up to relations: the cycles of the bank, and that each action has a reverse,
+    whichever it is.
     """
     actions = sorted({a for _, a, _ in facts})
+    here = (0,) * len(actions)
     move = {a: tuple(int(a == b) for b in actions) for a in actions}
-    free = lay_out(facts, lambda place, a, sign: add(place, move[a], sign), (0,) * len(actions))
+    free = lay_out(facts, lambda place, a, sign: add(place, move[a], sign), here)
 
     def read(relations: Sequence[Place]) -> Facts | None:
         def step(place: Place, action: int, sign: int) -> Place:
@@ -41,22 +51,23 @@ def add_up(facts: Facts) -> Facts | None:
 
         places = {state: (cluster, reduce(place, relations)) for state, (cluster, place) in free.items()}
         walls = {(places[s][0], step(places[s][1], a, 1)) for s, a, t in facts if s == t}
-        if len({*places.values()} | walls) < len(places) + len(walls):
-            return None
-        return read_off(facts, places, actions, step)
+        around = {step(here, a, 1) for a in actions}
+        distinct = len({*places.values()} | walls) == len(places) + len(walls) and len(around - {here}) == len(actions)
+        return read_off(facts, places, actions, step) if distinct else None
 
-    relations = echelon(add(add(free[s][1], move[a]), free[t][1], -1) for s, a, t in facts if s != t)
-    found = read(relations)
-    while found is not None:
-        pairs = {(a, b): add(move[a], move[b]) for a, b in combinations(actions, 2)}
-        paired = {a for pair, total in pairs.items() if not any(reduce(total, relations)) for a in pair}
-        more = {pair: echelon([*relations, pairs[pair]]) for pair in pairs if not paired & {*pair}}
-        possible = {pair: all_moves for pair, basis in more.items() if (all_moves := read(basis)) is not None}
-        only = [pair for pair in possible for a in pair if sum(a in other for other in possible) == 1]
-        if not only:
-            break
-        relations, found = more[only[0]], possible[only[0]]
-    return found
+    def pair_up(relations: Sequence[Place], left: Sequence[int], unseen: int) -> Facts | None:
+        """What all pairings of the actions left agree on; as many may have a reverse that the bank does not hold."""
+        found = read(relations)
+        if found is None or not left:
+            return found
+        first, *rest = left
+        ways = [
+            pair_up(echelon([*relations, add(move[first], move[b])]), [a for a in rest if a != b], unseen) for b in rest
+        ]
+        return agreed([*ways, pair_up(relations, rest, unseen - 1) if unseen else None])
+
+    cycles = echelon(add(add(free[s][1], move[a]), free[t][1], -1) for s, a, t in facts if s != t)
+    return pair_up(cycles, actions, n_actions - len(actions))
 
 
 def add(place: Place, other: Place, times: int = 1) -> Place:
@@ -87,22 +98,33 @@ def reduce(place: Place, basis: Sequence[Place]) -> Place:
 
 
 def merge(facts: Facts) -> Facts:
-    """All moves if each cycle of the bank leads back from every place."""
-    bank, actions = Places(), sorted({a for _, a, _ in facts})
-    at = {state: bank.new() for s, _, t in sorted(facts) for state in (s, t)}
+    """All moves if each cycle of the bank leads back from every place, and some two actions undo each other."""
+    actions = sorted({a for _, a, _ in facts})
+    ways = [follow_everywhere(facts, [((a, 1), (b, 1))]) for a, b in combinations(actions, 2)]
+    found = agreed(ways)
+    return facts if found is None else found
+
+
+def follow_everywhere(facts: Facts, words: Sequence[Word]) -> Facts | None:
+    """All moves if these words and the cycles of the bank lead back from every place; None if two states would share
+    one."""
+    bank = Places()
+    at = {state: bank.new() for state in sorted({state for s, _, t in facts for state in (s, t)})}
     for s, a, t in sorted(facts):
         bank.link(at[s], (a, 1), bank.new() if s == t else at[t])
-    words = {word for s, a, t in facts if s != t if (word := bank.cycle(at[s], (a, 1)))}
-    known = list(range(len(bank.ahead)))
-    for word in words:
+    cycles = {word for s, a, t in facts if s != t if (word := bank.cycle(at[s], (a, 1)))}
+    known = range(len(bank.ahead))
+    for word in sorted({*cycles, *words}):
         for i in range(len(word)):
             for place in known:
                 bank.close(place, word[i:] + word[:i])
     states = {bank.find(place): state for state, place in at.items()}
     walls = {bank.follow(at[s], (a, 1)) for s, a, t in facts if s == t}
+    if len({*states} | walls) < len(at) + len(walls):
+        return None
     found = set(facts)
     for place, state in states.items():
-        for action in actions:
+        for action in sorted({a for _, a, _ in facts}):
             ahead = bank.follow(place, (action, 1))
             if ahead in states:
                 found.add((state, action, states[ahead]))
