@@ -1,4 +1,4 @@
-"""Rivals that know which moves undo each other, or where each leads. A rival says what follows from the facts of a bank.
+"""Rivals that know which moves undo each other, or where each leads: they say what follows from the facts of a bank.
 
 A fact is a transition (s_s, a, s_e), and a query is answered by a fact that completes it.
 """

@@ -2,7 +2,8 @@
 
 There a word of moves that leads back to where it began does so from any place: the cycles of a bank are relations
 between actions. Linear algebra says which places are one and the same if the order of moves does not matter; else
-places are merged until nothing contradicts the relations, as in coset enumeration (Todd and Coxeter).
+places are merged until each relation holds at each known place, as in coset enumeration (Todd and Coxeter). What else
+may be so is tried in every way, and said is what all ways agree on that do not contradict the bank.
 """
 
 from __future__ import annotations
@@ -20,10 +21,8 @@ Word = tuple[Letter, ...]
 
 
 def infer(facts: Facts, n_actions: int) -> Facts:
-    """All that follows from a bank, if there are so many actions.
-
-    In worlds where the order of moves does not matter each action has a reverse, so that their number is even.
-    """
+    """All that follows from a bank, if there are so many actions: an odd number cannot all have reverses, as they do
+    where the order of moves does not matter."""
     found = None if n_actions % 2 else add_up(facts, n_actions)
     return merge(facts) if found is None else found
 
@@ -37,8 +36,8 @@ def agreed(ways: Iterable[Facts | None]) -> Facts | None:
 def add_up(facts: Facts, n_actions: int) -> Facts | None:
     """All moves if a place is the sum of the moves that lead there; None if the bank contradicts that.
 
-    Sums are counts of each action, up to relations: the cycles of the bank, and that each action has a reverse,
-    whichever it is.
+    Sums are counts of each action, up to relations: the cycles of the bank; that each action has a reverse; and that
+    of the axes of six actions one is the sum or difference of the others, since they lie in a plane.
     """
     actions = sorted({a for _, a, _ in facts})
     here = (0,) * len(actions)
@@ -58,13 +57,26 @@ def add_up(facts: Facts, n_actions: int) -> Facts | None:
     def pair_up(relations: Sequence[Place], left: Sequence[int], unseen: int) -> Facts | None:
         """What all pairings of the actions left agree on; as many may have a reverse that the bank does not hold."""
         found = read(relations)
-        if found is None or not left:
-            return found
+        if found is None:
+            return None
+        if not left:
+            return flatten(relations) if n_actions == 6 else found
         first, *rest = left
         ways = [
             pair_up(echelon([*relations, add(move[first], move[b])]), [a for a in rest if a != b], unseen) for b in rest
         ]
         return agreed([*ways, pair_up(relations, rest, unseen - 1) if unseen else None])
+
+    def flatten(relations: Sequence[Place]) -> Facts | None:
+        """What all ways agree on to put three axes into a plane."""
+        axes: list[Place] = []
+        for one in move.values():
+            if all(any(reduce(add(one, other), relations)) for other in axes):
+                axes.append(one)
+        if len(axes) < 3:
+            return read(relations)
+        x, y, z = axes
+        return agreed(read(echelon([*relations, add(add(z, x, i), y, j)])) for i in (-1, 1) for j in (-1, 1))
 
     cycles = echelon(add(add(free[s][1], move[a]), free[t][1], -1) for s, a, t in facts if s != t)
     return pair_up(cycles, actions, n_actions - len(actions))
@@ -98,10 +110,10 @@ def reduce(place: Place, basis: Sequence[Place]) -> Place:
 
 
 def merge(facts: Facts) -> Facts:
-    """All moves if each cycle of the bank leads back from every place, and some two actions undo each other."""
-    actions = sorted({a for _, a, _ in facts})
-    ways = [follow_everywhere(facts, [((a, 1), (b, 1))]) for a, b in combinations(actions, 2)]
-    found = agreed(ways)
+    """All moves if each cycle of the bank leads back from every place, and some two actions turn by a quarter: they
+    undo each other, and four of one lead back."""
+    pairs = combinations(sorted({a for _, a, _ in facts}), 2)
+    found = agreed(follow_everywhere(facts, [((a, 1), (b, 1)), ((a, 1),) * 4]) for a, b in pairs)
     return facts if found is None else found
 
 
