@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from common.tables import Key, Table
+from common.tables import Table, methods, of, parts
 
 from eswm_gym.rooms.transitions import COMPONENTS
 
 KINDS = ("seen", "unseen", "unsolvable")
 SIZES = {"19 locations": "random-wall-19", "37 locations": "random-wall-37"}
 PAPER = {"show": "paper"}
-
-
-def of(**key: object) -> Key:
-    return key
-
-
-def methods(*names: str, **key: object) -> dict[str, Key]:
-    """A line for each method."""
-    return {f"`{name}`": of(method=name, **key) for name in names}
-
-
-def parts(metric: str, names: tuple[str, ...] = COMPONENTS, **key: object) -> list[Key]:
-    """Keys of a metric for source, action and end; `metric` has {part} in the place of these."""
-    return [of(metric=metric.replace("{part}", name), **key) for name in names]
-
 
 SUCCESS = ("success_rate", "path_optimality")
 

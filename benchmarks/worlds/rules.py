@@ -55,7 +55,7 @@ def add_up(facts: Facts, n_actions: int) -> Facts | None:
         return read_off(facts, places, actions, step) if distinct else None
 
     def pair_up(relations: Sequence[Place], left: Sequence[int], unseen: int) -> Facts | None:
-        """What all pairings of the actions left agree on; as many may have a reverse that the bank does not hold."""
+        """What all ways agree on to pair the actions left, those aside whose reverse the bank does not hold."""
         found = read(relations)
         if found is None:
             return None
@@ -105,7 +105,8 @@ def reduce(place: Place, basis: Sequence[Place]) -> Place:
     """The same place for all that differ by combinations of an echelon basis."""
     for row in basis:
         column = next(i for i, x in enumerate(row) if x)
-        place = add(place, row, -(place[column] // row[column]))
+        if times := place[column] // row[column]:
+            place = add(place, row, -times)
     return place
 
 
