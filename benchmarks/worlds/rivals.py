@@ -45,8 +45,8 @@ def remember(facts: Facts, undoes: Mapping[int, Iterable[int]] | None = None) ->
 
     Args:
         facts: of a bank.
-        undoes: the actions that undo each action. None: those that did so once, since in none of these worlds may two
-            moves lead back at one place and not at another.
+        undoes: the actions that undo each action. None: those that did so once, since what leads back from one place
+            does so from every place.
     """
     if undoes is None:
         undoes = defaultdict(set)
