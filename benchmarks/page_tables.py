@@ -206,9 +206,9 @@ WORLDS = Table(
 WORLDS_PERMUTED = Table(
     "share of moves held",
     {
-        f"{shape}, `{name}`": of(setting=f"permuted-{shape}-16", method=name)
+        f"{shape}, `{name}`": of(setting=f"permuted-{shape}-16", method=name, **key)
         for shape in ("hexagon", "square", "diagonal", "torus", "pose")
-        for name in ("memory-graph", "rules", "eswm")
+        for name, key in {"bank": of(metric="share_held"), "memory-graph": {}, "rules": {}, "eswm": {}}.items()
     },
     {str(share): of(at=share) for share in (0.3, 0.5, 0.6, 0.8, 0.9)},
     of(file="worlds", metric="validity/unseen/end"),
