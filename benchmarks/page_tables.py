@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from common.tables import Key, Table
+from common.tables import Table, methods, of, parts
 
 from eswm_gym.rooms.transitions import COMPONENTS
 
 KINDS = ("seen", "unseen", "unsolvable")
 SIZES = {"19 locations": "random-wall-19", "37 locations": "random-wall-37"}
 PAPER = {"show": "paper"}
-
-
-def of(**key: object) -> Key:
-    return key
-
-
-def methods(*names: str, **key: object) -> dict[str, Key]:
-    """A line for each method."""
-    return {f"`{name}`": of(method=name, **key) for name in names}
-
-
-def parts(metric: str, names: tuple[str, ...] = COMPONENTS, **key: object) -> list[Key]:
-    """Keys of a metric for source, action and end; `metric` has {part} in the place of these."""
-    return [of(metric=metric.replace("{part}", name), **key) for name in names]
-
 
 SUCCESS = ("success_rate", "path_optimality")
 
@@ -207,6 +192,28 @@ ADAPT_DETOURS = Table(
     of(file="adapt", metric="detour_success_rate"),
 )
 
+WORLDS = Table(
+    "setting",
+    {f"`{name}`": of(setting=name) for name in ("hexagon-48", "square-48", "torus-48", "pose-32", "pose-64")},
+    {
+        f"`{name}`, unseen": parts("validity/unseen/{part}", method=name)
+        for name in ("memory-graph", "path-integration", "path-integration-told", "eswm")
+    }
+    | {"`eswm`, unsolvable: end": of(metric="validity/unsolvable/end", method="eswm")},
+    of(file="worlds"),
+)
+
+WORLDS_PERMUTED = Table(
+    "share of moves held",
+    {
+        f"{shape}, `{name}`": of(setting=f"permuted-{shape}-16", method=name, **key)
+        for shape in ("hexagon", "square", "diagonal", "torus", "pose")
+        for name, key in {"bank": of(metric="share_held"), "memory-graph": {}, "rules": {}, "eswm": {}}.items()
+    },
+    {str(share): of(at=share) for share in (0.3, 0.5, 0.6, 0.8, 0.9)},
+    of(file="worlds", metric="validity/unseen/end"),
+)
+
 RANDOM_WALL_MODELS = (
     *("eswm-agent", "eswm-t-relational", "eswm-t", "eswm-t-longer", "eswm-t-trajectory", "tem-t"),
     *("eswm-lstm", "eswm-mamba", "emwm", "emwm-nearest", "lookup", "path-integrator"),
@@ -374,6 +381,8 @@ TABLES = {
     "parts": PARTS,
     "adapt": ADAPT,
     "adapt-detours": ADAPT_DETOURS,
+    "worlds": WORLDS,
+    "worlds-permuted": WORLDS_PERMUTED,
     "predict-random-wall": PREDICT_RANDOM_WALL,
     "predict-open-arena": PREDICT_OPEN_ARENA,
     "heads": HEADS,

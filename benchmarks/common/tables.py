@@ -14,6 +14,7 @@ from typing import Any
 
 from common.reports import load
 from common.rows import Row
+from eswm_gym.rooms.transitions import COMPONENTS
 
 MANY = 1000  # observations from which on a figure stands without its interval
 MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -22,6 +23,20 @@ MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 # (a number, or "last"); and how: `show` ("value", the default, "paper" or "n") and `digits` (3).
 Key = Mapping[str, Any]
 Rows = Mapping[str, Sequence[Row]]  # by benchmark
+
+
+def of(**key: object) -> Key:
+    return key
+
+
+def methods(*names: str, **key: object) -> dict[str, Key]:
+    """A line for each method."""
+    return {f"`{name}`": of(method=name, **key) for name in names}
+
+
+def parts(metric: str, names: tuple[str, ...] = COMPONENTS, **key: object) -> list[Key]:
+    """Keys of a metric for source, action and end; `metric` has {part} in the place of these."""
+    return [of(metric=metric.replace("{part}", name), **key) for name in names]
 
 
 @dataclass(frozen=True)
