@@ -22,7 +22,8 @@ class AgentConfig:
         exploration: "frontier", "frontier-unordered", or "uncertainty", the paper's rule; see
             `eswm_gym.agents.exploration`.
         algorithm: "dijkstra", "astar" or "greedy"; see `ESWMAgent.plan`.
-        cost: "steps" or "uncertainty", what a plan minimises; see `eswm_gym.agents.search`.
+        cost: "steps", "caution" or "uncertainty", what a plan minimises; see `eswm_gym.agents.search`. None: "steps" in
+            the rooms of this package, "caution" in worlds of others, where a wrong step may end the episode.
         capacity: the greatest number of transitions in the bank; None: as many as the model was trained for.
         confidence: an outcome of at most this probability is uncertain.
         beta, gamma: weights of the entropy in the paper's rule (algorithm "Explore Function").
@@ -35,7 +36,7 @@ class AgentConfig:
     adapt: bool = True
     exploration: str = "frontier"
     algorithm: str = "dijkstra"
-    cost: str = "steps"
+    cost: str | None = None
     capacity: int | None = None
     confidence: float = 0.8
     beta: float = 0.2
@@ -43,7 +44,9 @@ class AgentConfig:
 
     def __post_init__(self) -> None:
         require_choices(
-            exploration=(self.exploration, RULES), algorithm=(self.algorithm, ALGORITHMS), cost=(self.cost, COSTS)
+            exploration=(self.exploration, RULES),
+            algorithm=(self.algorithm, ALGORITHMS),
+            cost=(self.cost, (None, *COSTS)),
         )
         if not 0 <= self.confidence <= 1:
             raise ValueError(f"confidence must be a probability, from 0 to 1, got {self.confidence}")

@@ -20,7 +20,7 @@ from eswm_gym.agents.saving import load_agent, save_agent
 from eswm_gym.checks import require_choices
 from eswm_gym.world_model import ESWM, NumberedActions, load_pretrained
 
-CAUTION = 0.75  # A* scales the latent distances by this, since some of them are longer than the way
+SHRINK = 0.75  # A* scales the latent distances by this, since some of them are longer than the way
 
 
 class ESWMAgent(Agent):
@@ -167,7 +167,8 @@ class ESWMAgent(Agent):
             algorithm: "dijkstra" (paper: algorithm "Dijkstra-Style Pathfinding"); "astar", guided by distances in
                 the latent space, which expands fewer states and may miss the best way now and then; or "greedy",
                 straight down those distances (both: section "Planning by Guided Imagination"). None: the agent's.
-            cost: "steps", or "uncertainty": prefer what the model is sure of; see `search`. None: the agent's.
+            cost: "steps", or "caution" or "uncertainty", which prefer what the model is sure of; see `search`. None: the
+                agent's.
             horizon: longest plan.
 
         Returns:
@@ -177,7 +178,8 @@ class ESWMAgent(Agent):
             ValueError: if a state is outside the model's vocabulary, algorithm or cost are unknown, or the model
                 comes without the latent radius that A* and the greedy policy need.
         """
-        algorithm, cost = algorithm or self.config.algorithm, cost or self.config.cost
+        algorithm = algorithm or self.config.algorithm
+        cost = cost or self.config.cost or self.knowledge.cost
         require_choices(algorithm=(algorithm, ALGORITHMS), cost=(cost, COSTS))
         if algorithm != "dijkstra" and not self.knowledge.has_latent_map:
             model = f"a model of {self.knowledge.states}"
@@ -193,7 +195,7 @@ class ESWMAgent(Agent):
         distance = latent.distances_to(goal, latent.geodesic(self.model.latent_radius))
         if algorithm == "greedy":
             return follow(table, start, goal, distance, horizon)
-        unit = CAUTION * (1.0 if cost == "steps" else CERTAIN_MOVE)  # a step costs at least 1 or CERTAIN_MOVE
+        unit = SHRINK * (CERTAIN_MOVE if cost == "uncertainty" else 1.0)  # a step costs at least so much
         return search(table, start, goal, horizon, cost, {s: unit * d for s, d in distance.items()})
 
     def explore(self, state: Any, actions: Collection[int] | np.ndarray | None = None) -> int:

@@ -42,6 +42,7 @@ class OpenWorldKnowledge(SymbolKnowledge):
         hits, misses: how often moves ended, and did not end, where the model was sure that they would.
     """
 
+    cost = "caution"
     is_limited = False
 
     def __init__(self, model: ESWM, config: AgentConfig, memories: Iterable = ()) -> None:

@@ -18,8 +18,9 @@ from eswm_gym.checks import require_choices
 from eswm_gym.rooms.transitions import END, MASKED, pad
 from eswm_gym.world_model import ESWM, EncodedBank
 
-COSTS = ("steps", "uncertainty")
+COSTS = ("steps", "caution", "uncertainty")
 CERTAIN_MOVE = 1e-3  # the cost of a certain move when the cost is the uncertainty
+CAUTION = 3.0  # steps that a move costs besides itself, per nat of its surprise, when the cost is "caution"
 UNKNOWN = -1  # "I don't know", or a move that was not imagined
 
 
@@ -180,7 +181,8 @@ def search(
         start, goal: states.
         horizon: longest plan; None: as many moves as there are states.
         cost: "steps": the shortest plan and, among the shortest, the most probable. "uncertainty": a move costs
-            -log p and `CERTAIN_MOVE`, so that certain moves are not free.
+            -log p and `CERTAIN_MOVE`, so that certain moves are not free. "caution": between the two, a move costs
+            1 - `CAUTION` log p.
         distance: A*'s heuristic, from each state to the goal in the unit of the cost; None for Dijkstra's algorithm.
             A state that it lacks counts as cut off. The plan is sure to be the best only if the heuristic is
             consistent: from one state to the next it falls by no more than the cost of the move.
@@ -189,14 +191,14 @@ def search(
         The plan; `plan.found` is False if there is none within the horizon.
 
     Raises:
-        ValueError: if the cost is neither "steps" nor "uncertainty".
+        ValueError: if the cost is none of `COSTS`.
     """
     require_choices(cost=(cost, COSTS))
     row = table.index
     bounded = horizon is not None and not (cost == "steps" and distance is None)
     horizon = len(row) if horizon is None else horizon
     surprise = -np.log(np.maximum(table.probability, 1e-12))
-    price = np.ones_like(surprise) if cost == "steps" else surprise + CERTAIN_MOVE
+    price = {"steps": np.ones_like(surprise), "caution": 1 + CAUTION * surprise}.get(cost, surprise + CERTAIN_MOVE)
 
     def ahead(state: int) -> float:
         return 0.0 if distance is None else distance.get(state, math.inf)

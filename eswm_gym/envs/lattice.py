@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
+
+from gymnasium import spaces
 
 from eswm_gym.envs.lattice_room import LatticeRoomEnv
-from eswm_gym.rooms import ScatteredConfig
+from eswm_gym.rooms import CODES, ScatteredConfig, move_numbers
 
 
 class LatticeEnv(LatticeRoomEnv):
@@ -40,6 +42,8 @@ class LatticeEnv(LatticeRoomEnv):
     - `state`: the state where the agent is, `Discrete(L)`, L being the number of locations: four for each cell on
       the pose lattice.
     - `goal`: the state to reach, likewise. Only in the task `navigate`.
+    - `actions`: (A,) int64, the world model's numbers of the actions, always the same: those of their names, or codes
+      if they are permuted (`eswm_gym.rooms.CODES`).
 
     ## Rewards
     - `navigate`: -0.01 for each step, except 1 for the step that reaches the goal.
@@ -107,6 +111,13 @@ class LatticeEnv(LatticeRoomEnv):
         walls: float = 0.2,
     ) -> None:
         super().__init__(ScatteredConfig(lattice, tuple(size), walls, actions), task, memory_bank, render_mode)
+        names = self.action_names
+        self._numbers = CODES[: self.config.lattice.n_actions] if names is None else move_numbers(names)
+        shown = self.observation_space.spaces  # type: ignore[attr-defined]
+        self.observation_space = spaces.Dict({**shown, "actions": spaces.MultiDiscrete(self._numbers + 1)})
+
+    def _observation(self) -> dict[str, Any]:
+        return {**super()._observation(), "actions": self._numbers.copy()}
 
     @property
     def action_names(self) -> tuple[str, ...] | None:

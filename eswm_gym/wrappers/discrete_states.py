@@ -28,7 +28,8 @@ class DiscreteStates(gym.Wrapper, gym.utils.RecordConstructorArgs):
       nothing is known of them.
 
     `info` has two entries more after a step, from which agents learn: `terminated`, and `is_success`, whether the step
-    paid or led to the given goal; an environment's own `is_success` counts first. An `action_mask` of the environment stays.
+    paid or led to the given goal; an environment's own `is_success` counts first. An `action_mask` of the environment
+    stays.
 
     The world has to be the same in all episodes for an agent that keeps its memories. An environment that changes its
     layout needs a fresh agent in each episode: `agent.reset(obs, info)`.
@@ -111,7 +112,8 @@ class AbsoluteMoves(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """A MiniGrid environment whose actions are left, down, right and up, and whose observation is the agent's cell.
 
     A move turns the agent that way, opens a door there that is not locked, and goes one step forward: up to four of
-    MiniGrid's steps, whose rewards add up. There are a quarter of the states that MiniGrid's own actions, turn and forward, tell apart.
+    MiniGrid's steps, whose rewards add up. There are a quarter of the states that MiniGrid's own actions, turn and
+    forward, tell apart.
 
     Args:
         env: a MiniGrid environment.
