@@ -167,8 +167,8 @@ class ESWMAgent(Agent):
             algorithm: "dijkstra" (paper: algorithm "Dijkstra-Style Pathfinding"); "astar", guided by distances in
                 the latent space, which expands fewer states and may miss the best way now and then; or "greedy",
                 straight down those distances (both: section "Planning by Guided Imagination"). None: the agent's.
-            cost: "steps", or "caution" or "uncertainty", which prefer what the model is sure of; see `search`. None: the
-                agent's.
+            cost: "steps", or "caution" or "uncertainty", which prefer what the model is sure of; see `search`. None:
+                the agent's.
             horizon: longest plan.
 
         Returns:
