@@ -48,7 +48,7 @@ class Knowledge(ABC):
 
     states: ClassVar[str]  # what states are, in messages
     has_latent_map: ClassVar[bool] = True
-    cost: ClassVar[str] = "steps"  # what a plan minimises unless the options say otherwise
+    cost: str = "steps"  # what a plan minimises unless the options say otherwise
     is_limited: ClassVar[bool] = True  # whether the bank holds no more than the model reads at once
 
     def __init__(self, model: ESWM, config: AgentConfig, memories: Iterable = ()) -> None:

@@ -34,7 +34,8 @@ class OpenWorldKnowledge(SymbolKnowledge):
     The bank grows without limit, and the model reads the memories nearest to the agent. All memories are facts to plan
     with. Some are no evidence of geometry, and the model does not read them: jumps, such as a fall off a cliff that
     leads back to the start, and walls between two states. A place that may be free counts as free in plans, and the
-    states in which an episode ended without success are never entered again.
+    states in which an episode ended without success are never entered again. The first episode is planned with caution;
+    later ones go the shortest way even where it is not sure, because it may be the way from then on.
 
     Attributes:
         jumps: transitions that the model does not read.
@@ -52,6 +53,7 @@ class OpenWorldKnowledge(SymbolKnowledge):
         self.dead_ends: set[int] = set()
         self.hits = self.misses = 0
         self._remembered = False
+        self._note_jumps()
 
     def check(self, *states: int) -> None:
         if min(states, default=0) < 0:
@@ -150,6 +152,18 @@ class OpenWorldKnowledge(SymbolKnowledge):
                 stacklevel=2,
             )
 
+    def begin_episode(self) -> None:
+        super().begin_episode()
+        self.cost = "steps"
+
+    def _note_jumps(self) -> None:
+        """Of several moves by one action that end in one state, all but one at most are jumps."""
+        ways = defaultdict(list)
+        for source, action, end in self.memory:
+            if source != end:
+                ways[action, end].append((source, action, end))
+        self.jumps |= {move for moves in ways.values() if len(moves) > 1 for move in moves}
+
     def avoid(self, state: int) -> None:
         self.dead_ends.add(state)
 
@@ -160,7 +174,12 @@ class OpenWorldKnowledge(SymbolKnowledge):
         return happened, []
 
     def to_dict(self) -> dict[str, Any]:
-        own = {"jumps": sorted(self.jumps), "dead_ends": sorted(self.dead_ends), "counts": [self.hits, self.misses]}
+        own = {
+            "jumps": sorted(self.jumps),
+            "dead_ends": sorted(self.dead_ends),
+            "counts": [self.hits, self.misses],
+            "cost": self.cost,
+        }
         return super().to_dict() | own
 
     def load_dict(self, saved: Mapping[str, Any]) -> None:
@@ -168,6 +187,7 @@ class OpenWorldKnowledge(SymbolKnowledge):
         self.jumps = {(source, action, end) for source, action, end in saved["jumps"]}
         self.dead_ends = set(saved["dead_ends"])
         self.hits, self.misses = saved["counts"]
+        self.cost = saved["cost"]
 
 
 def nearest(transitions: Collection[Transition], here: int, n_memories: int, n_states: int) -> list[Transition]:
