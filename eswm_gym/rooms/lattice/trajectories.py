@@ -94,8 +94,8 @@ def add_walks(rng: np.random.Generator, banks: BankBatch, steps: int, rows: int)
     """Put a random walk, in order, into the last rows of each bank: the way to where a query starts.
 
     A walk starts anywhere in the observed region, never leaves it and goes nowhere an episode ends. It takes moves on
-    the lattice, bumps into walls among them. Where there are no such moves, its rows are padding. Paper: figure "duplicated
-    states".
+    the lattice, bumps into walls among them. Where there are no such moves, its rows are padding. Paper: figure
+    "duplicated states".
 
     Args:
         rng: source of randomness.

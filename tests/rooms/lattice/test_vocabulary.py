@@ -33,7 +33,7 @@ def test_names_have_one_number_if_and_only_if_they_add_the_same():
     "lattice", [hex_lattice(2), square_lattice(3, 4), diagonal_lattice(3, 3)], ids=("hexagon", "square", "diagonal")
 )
 def test_lattices_move_as_their_names_say(lattice):
-    """Wherever a move leads, it has added what the name says to the coordinates, read from where locations are drawn."""
+    """A move adds what its name says to the coordinates, which are read from where locations are drawn."""
     y = lattice.xy[:, 1] / (np.sqrt(3) / 2 if lattice.n_actions == 6 else 1)
     x = lattice.xy[:, 0] - (y / 2 if lattice.n_actions == 6 else 0)  # a hexagon's rows are shifted by half a location
     for here, action in np.argwhere(lattice.on_lattice):
