@@ -148,9 +148,9 @@ def test_adapt(tmp_path, capsys):
             counted = {n[setting, m, "success_rate", walls] for m in methods if m != "eswm-untrained"}
             assert len(counted) == 1 and 0 < counted.pop() <= 10  # what is cut off is left out for all
         assert value[setting, "eswm", "success_rate", 0] == 1
-        assert value[setting, "eswm", "success_rate", 5] >= 0.8
+        assert min(value[setting, "eswm", "success_rate", walls] for walls in (3, 5)) >= 0.8
         detours = {key: n[key] for key in n if key[0] == setting and key[2] == "detour_success_rate"}
-        assert {walls for *_, walls in detours} == {3, 5}  # without a new wall no way is longer
+        assert {walls for *_, walls in detours} <= {3, 5}  # without a new wall no way is longer
         for (_, method, _, walls), some in detours.items():
             assert some <= n[setting, method, "success_rate", walls]
     assert value["random-wall-37", "path-integration", "success_rate", 5] >= 0.8
