@@ -53,6 +53,7 @@ from eswm_gym.rooms.grid import SIZE, pose_index, poses
 ENV_ID = "ESWM-RandomWall19-v0"
 FULL = 5
 PARTS_MEET = (0, 3)  # so many new walls
+QUICK_MEET = (0, 3, FULL)  # with --quick
 STRAIGHTNESS = 0.8  # how often a new wall goes straight on
 MINIGRID, AFTER = "ESWM-MiniGrid-v0", 2
 PAPER = {"eswm": 0.93, "epn": 0.72, "a2c-lstm": 0.56}
@@ -120,18 +121,22 @@ def rows_of_changes(
     seed: int,
     room: Room | None = None,
     env_id: str = ENV_ID,
+    quick: bool = False,
 ) -> tuple[list[Row], list[Test]]:
-    """Rows for 0 to 5 new walls, of the agent in parts for `PARTS_MEET`."""
+    """Rows for 0 to 5 new walls, or for those of `QUICK_MEET`; of the agent in parts for `PARTS_MEET`."""
     setups, rooms = setups_of(seeds, room, env_id)
     # Starts and goals of these walks are none of the episodes'.
     memories = {}
     if "epn" in methods:
         memories["epn"] = methods["epn"].fill_memories(rooms, seed=10**9 + seed)  # type: ignore[attr-defined]
     rows = []
+    meet = QUICK_MEET if quick else range(FULL + 1)
     success: dict[str, dict[str, list[float]]] = {"success_rate": {}, "detour_success_rate": {}}
     for method, agent in progress(methods.items(), setting):
-        for n_walls in PARTS_MEET if method in PARTS else range(FULL + 1):
-            episodes = run(share_of(method, with_walls(setups, n_walls)), agent, memories.get(method))
+        for n_walls in PARTS_MEET if method in PARTS else meet:
+            episodes = run(
+                share_of(method, with_walls(setups, n_walls), least=1 if quick else 2), agent, memories.get(method)
+            )
             if n_walls == 0:
                 shortest = [episode.shortest for episode in episodes]
             counted = [episode for episode in episodes if episode.shortest > 0]
@@ -232,7 +237,7 @@ def rows_of_walls_on_the_way(seeds: Sequence[int], seed: int, device: str) -> li
 def main(argv: list[str] | None = None) -> list[Row]:
     options = agent_parser(__doc__, 1000, "in each setting, for each number of new walls")
     args = options.parse_args(argv)
-    n = 20 if args.quick else args.episodes
+    n = 10 if args.quick else args.episodes
     eswm = ESWMAgent(find_hex_model(args.model, args.device))
     a2c = A2CLSTMAgent.from_pretrained(device=args.device)
     untaught: dict[str, Agent] = {"memory-graph": MemoryGraphAgent(), "path-integration": PathIntegrationAgent()}
@@ -240,13 +245,14 @@ def main(argv: list[str] | None = None) -> list[Row]:
     eswms: dict[str, Agent] = {"eswm-no-editing": ESWMAgent(eswm.model, adapt=False), "eswm": eswm}
     parts = agents_in_part(eswm.model)
     seeds = room_seeds(args.seed, n)
-    some, fewer = seeds[: max(10, n // 3)], seeds[: max(2, n // 3)]
-    rows, tests = rows_of_changes("random-wall-19", {**untaught, **epn, **parts, **eswms}, seeds, args.seed)
+    some, fewer = seeds[: 5 if args.quick else max(10, n // 3)], seeds[: max(2, n // 3)]
+    everyone = {**untaught, **epn, **parts, **eswms}
+    rows, tests = rows_of_changes("random-wall-19", everyone, seeds, args.seed, quick=args.quick)
     for setting, methods, chosen, room, env_id in (
         ("random-wall-37", {**untaught, **parts, **eswms}, fewer, None, "ESWM-RandomWall-v0"),
         ("trained-room", {**untaught, **epn, "a2c-lstm": a2c, **eswms}, seeds, a2c.room, ENV_ID),
     ):
-        more_rows, more_tests = rows_of_changes(setting, methods, chosen, args.seed, room, env_id)
+        more_rows, more_tests = rows_of_changes(setting, methods, chosen, args.seed, room, env_id, args.quick)
         rows, tests = rows + more_rows, tests + more_tests
     rows += rows_of_removals({"memory-graph": untaught["memory-graph"], **eswms}, seeds, args.seed)
     rows += rows_of_walls_on_the_way(some, args.seed, args.device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,9 +52,12 @@ def agents_in_part(model: ESWM) -> dict[str, Agent]:
     return dict(zip(PARTS, agents, strict=True))
 
 
-def share_of(method: str, episodes: Sequence[T]) -> Sequence[T]:
-    """All episodes; of an untrained network one in 30, since whatever happens surprises it, which takes long."""
-    return episodes[: max(2, len(episodes) // 30)] if method == "eswm-untrained" else episodes
+def share_of(method: str, episodes: Sequence[T], few: Collection[str] = (), least: int = 2) -> Sequence[T]:
+    """All episodes; two of the methods that are to meet few; of an untrained network one in 30 and so many at least,
+    since whatever happens surprises it, which takes long."""
+    if method == "eswm-untrained":
+        return episodes[: max(least, len(episodes) // 30)]
+    return episodes[:2] if method in few else episodes
 
 
 def find_info(name: str) -> dict[str, Any]:

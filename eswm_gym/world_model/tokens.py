@@ -34,8 +34,9 @@ class TokenModel(ESWM):
     def embed(self, transitions: Tensor) -> Tensor:
         """(B, N, dim) tokens of (B, N, 3) transitions."""
         source, action, end = transitions.unbind(2)
-        row = torch.where(action < 0, self.embed_action.num_embeddings - 1, action.clamp(max=self.n_named))
-        x = self.codec.embed(source, end) + self.embed_action(row)
+        masked = self.embed_action.num_embeddings - 1
+        row = action.clamp(max=self.n_named) if self.n_named < masked else action
+        x = self.codec.embed(source, end) + self.embed_action(torch.where(action < 0, masked, row))
         return to_autocast(x / math.sqrt(3))
 
     def classify(self, x: Tensor) -> Prediction:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
@@ -182,8 +182,10 @@ class Transformer(TokenModel):
             return True
         if not isinstance(theirs, TransformerConfig) or mine.state_embeddings or not mine.codes or theirs.codes:
             return False
-        like_mine = replace(theirs, **{n: getattr(mine, n) for n in ("n_states", "n_actions", "max_memories", "codes")})
-        if like_mine != mine or theirs.n_actions > self.n_named:
+        free = {"n_states", "n_actions", "max_memories", "codes"}
+        if any(value != getattr(theirs, name) for name, value in mine.to_dict().items() if name not in free):
+            return False
+        if theirs.n_actions > self.n_named:
             return False
         own = self.state_dict()
         for name, given in other.state_dict().items():

@@ -31,19 +31,20 @@ def key_of(row):
 
 
 def test_navigate(tmp_path, capsys):
-    navigate.main(["--episodes", "60", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
+    navigate.main(["--quick", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
     found, value = values_of(tmp_path / "out.json")
     rows = found["rows"]
     assert (found["benchmark"], found["seed"]) == ("navigate", 0)
     assert {key_of(r): r["paper"] for r in rows if r["paper"] is not None} == navigate.PAPER
-    assert found["command"] == "python benchmarks/navigate.py --episodes 60"
+    assert found["command"] == "python benchmarks/navigate.py --quick"
     for row in rows:
         assert set(row) == {"setting", "method", "metric", "along", "at", "value", "ci95", "n", "paper"}
         if row["ci95"] is not None:
             low, high = row["ci95"]
             assert low <= row["value"] + 1e-9 and row["value"] <= high + 1e-9
     by_length = [r["n"] for r in rows if (r["metric"], r["along"]) == ("success_rate", "length")]
-    assert sum(by_length) == (2 * 12 + 5) * 20 + 3 * 2  # settings, methods, episodes; two of each untrained network
+    # Settings, methods, episodes, those of MiniGrid behind; two of each untrained network.
+    assert sum(by_length) == 2 * 12 * 20 + 5 * 8 + 3 * 2
     assert value["minigrid", "oracle", "success_rate"] == value["minigrid", "oracle", "path_optimality"] == 1
     assert value["minigrid", "eswm", "success_rate"] >= 0.8 > value["minigrid", "random", "success_rate"]
     for setting in ("random-wall-19", "random-wall-37"):
@@ -138,18 +139,18 @@ def test_moves_to_ask_are_true_new_and_between_places_seen():
 
 
 def test_adapt(tmp_path, capsys):
-    adapt.main(["--episodes", "12", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
+    adapt.main(["--quick", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
     found, value = values_of(tmp_path / "out.json")
     n = {key_of(r): r["n"] for r in found["rows"]}
     for setting in ("random-wall-19", "trained-room"):
-        for walls in range(6):
+        for walls in adapt.QUICK_MEET:
             methods = [key[1] for key in n if key[0] == setting and key[2:] == ("success_rate", walls)]
             counted = {n[setting, m, "success_rate", walls] for m in methods if m != "eswm-untrained"}
-            assert len(counted) == 1 and counted.pop() <= 12  # what is cut off is left out for all
+            assert len(counted) == 1 and 0 < counted.pop() <= 10  # what is cut off is left out for all
         assert value[setting, "eswm", "success_rate", 0] == 1
-        assert value[setting, "eswm", "success_rate", 5] >= 0.8
+        assert min(value[setting, "eswm", "success_rate", walls] for walls in (3, 5)) >= 0.8
         detours = {key: n[key] for key in n if key[0] == setting and key[2] == "detour_success_rate"}
-        assert {walls for *_, walls in detours} <= {1, 2, 3, 4, 5}  # without a new wall no way is longer
+        assert {walls for *_, walls in detours} <= {3, 5}  # without a new wall no way is longer
         for (_, method, _, walls), some in detours.items():
             assert some <= n[setting, method, "success_rate", walls]
     assert value["random-wall-37", "path-integration", "success_rate", 5] >= 0.8

@@ -24,14 +24,14 @@ class RegionConfig:
     Attributes:
         shape: "hexagon", "square", "diagonal", "torus" or "pose", see `lattice_of`.
         size: of the lattice.
-        least, most: numbers of observed free locations.
+        least, most: numbers of observed free locations; fewer where walls leave no more.
         walls: greatest number of observed wall locations; walls besides those are not observed.
         n_states: size of the vocabulary; observed free locations have different states, and others share what is left.
         enclosed: share of rooms around which all is wall; around the others lie free locations that are not observed.
         terminal: whether some rooms have locations where an episode ends.
 
     Raises:
-        ValueError: if the vocabulary has no states left, or there is no such lattice.
+        ValueError: if the vocabulary has no states left, the number of walls is negative, or there is no such lattice.
     """
 
     shape: str
@@ -49,6 +49,8 @@ class RegionConfig:
                 f"least and most must be 1 <= least <= most < {self.n_states} states and at most "
                 f"{self.lattice.n_locations} locations, got {self.least} and {self.most}"
             )
+        if self.walls < 0:
+            raise ValueError(f"walls must not be negative, got {self.walls}")
 
     @property
     def lattice(self) -> Lattice:
@@ -77,13 +79,14 @@ class RegionConfig:
         room, source, action = np.nonzero(region[:, :, None] & lattice.on_lattice)
         beside[room, lattice.neighbors[source, action]] = True
         ends = beside & terminal
-        ends &= ends.cumsum(1) <= self.most - region.sum(1, keepdims=True)
-        walls |= beside & terminal & ~ends  # no state is left for these
+        too_many = ends & (ends.cumsum(1) > self.most - region.sum(1, keepdims=True))
+        walls |= _of_whole_cells(too_many, lattice)  # no state is left for these
+        ends &= ~walls
+        walls |= enclosed & ~_of_whole_cells(region | ends, lattice)
         order = np.where(beside & walls, rng.random(walls.shape, dtype=np.float32), 2).argsort(1)[:, : self.walls]
         seen = np.zeros_like(walls)
         np.put_along_axis(seen, order, True, 1)
         observed = region | ends | (seen & beside & walls)
-        walls |= enclosed & ~_of_whole_cells(region, lattice) & ~ends
         return self.name(rng, RoomBatch(lattice, np.zeros(walls.shape, np.int64), walls, observed, terminal & ~walls))
 
     def name(self, rng: np.random.Generator, rooms: RoomBatch) -> RoomBatch:
@@ -138,7 +141,7 @@ def _grow(
     weight = lattice.distances[seed] + ragged * rng.random(free.shape, dtype=np.float32)
     weight[~free] = np.inf
     key = np.full((n, n_locations + 1), np.inf, np.float32)  # last column: off the lattice
-    key[rooms, seed] = 0
+    key[rooms, seed] = np.where(free[rooms, seed], 0, np.inf)
     region = np.zeros((n, n_locations + 1), bool)
     region[:, -1] = True
     cells = lattice.cells

@@ -34,11 +34,12 @@ class LatticeSource:
         actions: "numbered" as the lattice does, "known" by their numbers in the vocabulary of moves, or "permuted":
             each room has codes of its own for its actions, drawn anew.
         held: least and greatest share of the observed moves on the lattice that a dense bank holds. None: any number
-            of moves, of all banks in a batch the same.
-        rows: of the padded banks. None: as many as banks of these rooms may have.
+            of moves.
+        rows: of the padded banks, the context among them. None: as many as banks of these rooms may have.
 
     Raises:
-        ValueError: if there is no such kind of bank or of actions, or the context is negative.
+        ValueError: if there is no such kind of bank or of actions, the context is negative or leaves no row,
+            or the shares held are not shares.
     """
 
     rooms: RoomConfig | RegionConfig
@@ -58,6 +59,10 @@ class LatticeSource:
         )
         if self.context < 0:
             raise ValueError(f"context must not be negative, got {self.context}")
+        if self.rows is not None and self.rows <= self.context:
+            raise ValueError(f"rows must be more than the {self.context} of the context, got {self.rows}")
+        if self.held is not None and not 0 <= self.held[0] <= self.held[1] <= 1:
+            raise ValueError(f"held must be two shares, the least first, got {self.held}")
 
     @property
     def cells(self) -> int:
@@ -84,7 +89,9 @@ class LatticeSource:
     def draw_banks(self, rng: np.random.Generator, n: int) -> BankBatch:
         """Draw n rooms with a bank each, the context behind it."""
         if self.context:
-            return add_walks(rng, replace(self, context=0).draw_banks(rng, n), self.context, self.capacity)
+            rows = self.rows and self.rows - self.context
+            banks = replace(self, context=0, rows=rows).draw_banks(rng, n)
+            return add_walks(rng, banks, self.context, self.capacity)
         rooms = self._number(rng, self.rooms.generate(rng, n))
         if self.bank == "walk":
             banks = walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n), orderly=0.75)

@@ -11,9 +11,10 @@ from eswm_gym.rooms.lattice.generation import RoomBatch
 
 
 def free_distances(rooms: RoomBatch) -> np.ndarray:
-    """(B, L, L) int16, steps between observed free locations along such locations; L where there is no way."""
+    """(B, L, L) int16, steps between observed free locations along such locations; L where there is no way. A location
+    where an episode ends is on no way."""
     n, n_locations = rooms.states.shape
-    free = rooms.observed & ~rooms.walls
+    free = rooms.observed & rooms.passable
     around = rooms.lattice.neighbors
     distances = np.full((n, n_locations + 1, n_locations), n_locations, np.int16)  # last row: off the lattice
     room, here = np.nonzero(free)
@@ -92,8 +93,9 @@ def trajectory_banks(rng: np.random.Generator, rooms: RoomBatch, longest: int) -
 def add_walks(rng: np.random.Generator, banks: BankBatch, steps: int, rows: int) -> BankBatch:
     """Put a random walk, in order, into the last rows of each bank: the way to where a query starts.
 
-    A walk starts anywhere in the observed region and never leaves it. It takes moves on the lattice, bumps into walls
-    among them. Where there are no such moves, its rows are padding. Paper: figure "duplicated states".
+    A walk starts anywhere in the observed region, never leaves it and goes nowhere an episode ends. It takes moves on
+    the lattice, bumps into walls among them. Where there are no such moves, its rows are padding. Paper: figure
+    "duplicated states".
 
     Args:
         rng: source of randomness.
@@ -108,9 +110,10 @@ def add_walks(rng: np.random.Generator, banks: BankBatch, steps: int, rows: int)
     batch = np.arange(n)
     moves = observed_moves(rooms) & rooms.lattice.on_lattice
     targets = rooms.targets()
+    moves &= rooms.passable[batch[:, None, None], targets]
     here = (moves.any(2) * (1 - rng.random(rooms.states.shape))).argmax(1)
-    walks = moves[batch, here].any(1)
     for row in range(rows - steps, rows):
+        walks = moves[batch, here].any(1)
         move = (moves[batch, here] * (1 - rng.random((n, rooms.lattice.n_actions)))).argmax(1)
         source[walks, row], action[walks, row] = here[walks], move[walks]
         here = np.where(walks, targets[batch, here, move], here)
