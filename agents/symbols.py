@@ -64,7 +64,8 @@ class SymbolKnowledge(Knowledge):
     def imagine(cls, every: Sequence[Self], states: Sequence[int]) -> None:
         model = every[0].model
         encoded = [knowledge._encode(state) for knowledge, state in zip(every, states, strict=True)]
-        tables = imagine_tables(model, [bank for bank, _ in encoded], [[state] for state in states])
+        here = [[names.index(state)] for (_, names), state in zip(encoded, states, strict=True)]
+        tables = imagine_tables(model, [bank for bank, _ in encoded], here)
         for knowledge, table, (_, stands_for) in zip(every, tables, encoded, strict=True):
             meaning = np.array([*stands_for, UNKNOWN])  # UNKNOWN, -1, is also the index of its own meaning
             knowledge.table = replace(table, states=meaning[table.states], end=meaning[table.end])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -140,6 +140,3 @@ def ppo_from_nothing(
     model = PPO("MlpPolicy", shown, n_steps=256, batch_size=64, learning_rate=1e-3, ent_coef=0.01, seed=run)
     model.learn(budget, callback=watch)
     return watch.first, watch.best
-
-
-Factory = Callable[[int], Any]

@@ -20,29 +20,30 @@ from eswm_gym.wrappers import AbsoluteMoves, DiscreteStates, Poses
 Move = tuple[int, int]  # a state and an action
 
 
-def _frozen_lake(seed: int, **options: Any) -> DiscreteStates:
-    return DiscreteStates(gym.make("FrozenLake-v1", is_slippery=False, **options), lattice="square")
+def _frozen_lake(seed: int, known: bool, **options: Any) -> DiscreteStates:
+    return DiscreteStates(gym.make("FrozenLake-v1", is_slippery=False, **options), lattice="square" if known else None)
 
 
-def _random_lake(seed: int) -> DiscreteStates:
-    return _frozen_lake(seed, desc=generate_random_map(size=8, p=0.8, seed=seed))
+def _random_lake(seed: int, known: bool) -> DiscreteStates:
+    return _frozen_lake(seed, known, desc=generate_random_map(size=8, p=0.8, seed=seed))
 
 
-def _cliff(seed: int) -> DiscreteStates:
-    names = ("up", "right", "down", "left")
-    return DiscreteStates(gym.make("CliffWalking-v1"), lattice="square", actions=names, goal=47)
+def _cliff(seed: int, known: bool) -> DiscreteStates:
+    told = {"lattice": "square", "actions": ("up", "right", "down", "left")} if known else {}
+    return DiscreteStates(gym.make("CliffWalking-v1"), goal=47, **told)
 
 
-def _cells(seed: int, name: str) -> DiscreteStates:
-    return DiscreteStates(AbsoluteMoves(gym.make(name)), lattice="square")
+def _cells(seed: int, known: bool, name: str) -> DiscreteStates:
+    return DiscreteStates(AbsoluteMoves(gym.make(name)), lattice="square" if known else None)
 
 
-def _poses(seed: int, name: str) -> DiscreteStates:
-    return DiscreteStates(Poses(gym.make(name)), lattice="pose")
+def _poses(seed: int, known: bool, name: str) -> DiscreteStates:
+    return DiscreteStates(Poses(gym.make(name)), lattice="pose" if known else None)
 
 
-# A function of the seed of the layout. MiniGrid's layouts come from the seed of `reset`, which is the same one.
-WORLDS: dict[str, Callable[[int], DiscreteStates]] = {
+# Functions of the seed of the layout, and of whether the lattice and the names of the actions are known. MiniGrid's
+# layouts come from the seed of `reset`, which is the same one.
+WORLDS: dict[str, Callable[[int, bool], DiscreteStates]] = {
     "frozen-lake-4x4": partial(_frozen_lake, map_name="4x4"),
     "frozen-lake-8x8": partial(_frozen_lake, map_name="8x8"),
     "frozen-lake-random": _random_lake,
@@ -51,7 +52,6 @@ WORLDS: dict[str, Callable[[int], DiscreteStates]] = {
     "minigrid-simple-crossing-s9n1": partial(_cells, name="MiniGrid-SimpleCrossingS9N1-v0"),
     "minigrid-simple-crossing-s9n3": partial(_cells, name="MiniGrid-SimpleCrossingS9N3-v0"),
     "minigrid-multi-room-n2": partial(_cells, name="MiniGrid-MultiRoom-N2-S4-v0"),
-    "minigrid-empty-5x5-poses": partial(_poses, name="MiniGrid-Empty-5x5-v0"),
     "minigrid-four-rooms-poses": partial(_poses, name="MiniGrid-FourRooms-v0"),
 }
 
@@ -91,16 +91,13 @@ class Table:
         return graph
 
 
-def table_of(env: DiscreteStates, seed: int, most: int | None = None) -> Table:
-    """Try every action in every state that can be reached, or in the `most` nearest ones to the start.
-
-    The environment itself does not change but for its reset.
-    """
+def table_of(env: DiscreteStates, seed: int) -> Table:
+    """Try every action in every state that can be reached; the environment itself does not change but for its reset."""
     obs, _ = env.reset(seed=seed)
     start, n_actions = int(obs["state"]), len(env.actions)
     worlds, end, last, paid = {start: env.env}, dict[Move, int](), set[Move](), set[int]()
     queue = deque([start])
-    while queue and (most is None or len(end) < most * n_actions):
+    while queue:
         state = queue.popleft()
         for action in range(n_actions):
             world = copy.deepcopy(worlds[state])

@@ -90,11 +90,10 @@ def _known(shape: str, share: float) -> tuple[LatticeSource, ...]:
         )  # fmt: skip
 
     return (
-        source("minimal", 0.2, 32, most=18, walls=14),
-        source("minimal", 0.3, 64, most=44, walls=20),
+        source("minimal", 0.45, 48, most=30, walls=18),
         source("minimal", 0.25, 96, most=64, walls=32),
         source("dense", 0.1, 96, most=40, walls=20, held=(0.2, 1.0)),
-        source("walk", 0.05, 64, most=48, walls=0, enclosed=0.3),
+        source("walk", 0.1, 48, most=40, walls=0, enclosed=0.5),
         source("walk", 0.1, 96, most=60, walls=0, enclosed=1.0),
     )
 
@@ -102,14 +101,16 @@ def _known(shape: str, share: float) -> tuple[LatticeSource, ...]:
 def _permuted(shape: str, size: tuple[int, ...], share: float) -> tuple[LatticeSource, ...]:
     """Small regions of a lattice where the model has to find out what each action does."""
 
-    def source(bank, share_of_bank, most, held=None, enclosed=0.0):
-        rooms = RegionConfig(shape, size, 2, most, enclosed=enclosed)
-        return LatticeSource(rooms, bank, share * share_of_bank, _REGION_MIX, actions="permuted", held=held, rows=96)
+    def source(bank, share_of_bank, rows, most, held=None, enclosed=0.0):
+        rooms = RegionConfig(shape, size, 2, min(most, n_locations), enclosed=enclosed)
+        return LatticeSource(rooms, bank, share * share_of_bank, _REGION_MIX, actions="permuted", held=held, rows=rows)
 
     n_locations = lattice_of(shape, size).n_locations
+    few = len(lattice_of(shape, size).actions) < 6
     return (
-        source("dense", 0.65, min(n_locations, 24 if shape in ("square", "pose", "torus") else 20), held=(0.3, 1.0)),
-        source("walk", 0.35, min(n_locations, 24), enclosed=1.0),
+        source("dense", 0.4, 48, most=14 if few else 9, held=(0.4, 1.0)),
+        source("dense", 0.35, 96, most=24 if few else 18, held=(0.4, 1.0)),
+        source("walk", 0.25, 48, most=20, enclosed=1.0),
     )
 
 
@@ -264,7 +265,8 @@ PRESETS = {
             *(source for size in _SMALL_TORI for source in _permuted("torus", size, 0.06 / len(_SMALL_TORI))),
         ),
         settings=_LATTICES,
-        rooms=24,
+        rooms=12,
+        lr=1e-3,
     ),
     # MiniGrid: egocentric views; and the same without registration, the paper's transformer in our blocks.
     "minigrid": Preset(
