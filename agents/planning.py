@@ -20,7 +20,7 @@ from eswm_gym.world_model import ESWM, EncodedBank
 
 COSTS = ("steps", "caution", "uncertainty")
 CERTAIN_MOVE = 1e-3  # the cost of a certain move when the cost is the uncertainty
-CAUTION = 3.0  # steps that a move costs besides itself, per nat of its surprise, when the cost is "caution"
+CAUTION = 30.0  # steps that a move costs besides itself, per nat of its surprise, when the cost is "caution"
 UNKNOWN = -1  # "I don't know", or a move that was not imagined
 
 
