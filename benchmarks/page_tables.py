@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from common.tables import Table, methods, of, parts
+from world_tables import WORLD_TABLES
 
 from eswm_gym.rooms.transitions import COMPONENTS
 
@@ -192,28 +193,6 @@ ADAPT_DETOURS = Table(
     of(file="adapt", metric="detour_success_rate"),
 )
 
-WORLDS = Table(
-    "setting",
-    {f"`{name}`": of(setting=name) for name in ("hexagon-48", "square-48", "torus-48", "pose-32", "pose-64")},
-    {
-        f"`{name}`, unseen": parts("validity/unseen/{part}", method=name)
-        for name in ("memory-graph", "path-integration", "path-integration-told", "eswm")
-    }
-    | {"`eswm`, unsolvable: end": of(metric="validity/unsolvable/end", method="eswm")},
-    of(file="worlds"),
-)
-
-WORLDS_PERMUTED = Table(
-    "share of moves held",
-    {
-        f"{shape}, `{name}`": of(setting=f"permuted-{shape}-16", method=name, **key)
-        for shape in ("hexagon", "square", "diagonal", "torus", "pose")
-        for name, key in {"bank": of(metric="share_held"), "memory-graph": {}, "rules": {}, "eswm": {}}.items()
-    },
-    {str(share): of(at=share) for share in (0.3, 0.5, 0.6, 0.8, 0.9)},
-    of(file="worlds", metric="validity/unseen/end"),
-)
-
 RANDOM_WALL_MODELS = (
     *("eswm-agent", "eswm-t-relational", "eswm-t", "eswm-t-longer", "eswm-t-trajectory", "tem-t"),
     *("eswm-lstm", "eswm-mamba", "emwm", "emwm-nearest", "lookup", "path-integrator"),
@@ -381,8 +360,7 @@ TABLES = {
     "parts": PARTS,
     "adapt": ADAPT,
     "adapt-detours": ADAPT_DETOURS,
-    "worlds": WORLDS,
-    "worlds-permuted": WORLDS_PERMUTED,
+    **WORLD_TABLES,
     "predict-random-wall": PREDICT_RANDOM_WALL,
     "predict-open-arena": PREDICT_OPEN_ARENA,
     "heads": HEADS,

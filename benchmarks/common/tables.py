@@ -20,7 +20,8 @@ MANY = 1000  # observations from which on a figure stands without its interval
 MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # Which row a cell shows, in part: `file`, `setting`, `method`, `metric` ({names} in them stand for other keys) and `at`
-# (a number, or "last"); and how: `show` ("value", the default, "paper" or "n") and `digits` (3).
+# (a number, or "last"); and how: `show` ("value", the default, with its interval; "value only", "paper" or "n") and
+# `digits` (3).
 Key = Mapping[str, Any]
 Rows = Mapping[str, Sequence[Row]]  # by benchmark
 
@@ -96,7 +97,8 @@ def text(key: Key, rows: Rows) -> str:
     digits = key.get("digits", 3)
     if key.get("show") == "paper":
         return f"{row.paper:.{digits}f}"
-    interval = f" ({row.ci95[0]:.{digits}f}–{row.ci95[1]:.{digits}f})" if row.ci95 and row.n < MANY else ""
+    alone = key.get("show") == "value only" or row.n >= MANY
+    interval = f" ({row.ci95[0]:.{digits}f}–{row.ci95[1]:.{digits}f})" if row.ci95 and not alone else ""
     return f"{row.value:.{digits}f}{interval}"
 
 

@@ -113,15 +113,17 @@ class Block(nn.Module):
         query = F.normalize(self._split(self.query(self.attention_norm(x))), dim=-1) * self.sharpness
         logits = query.to(key.dtype) @ key.mT  # (B, H, T, 1 + N)
         if related is not None:
-            logits = logits + (related @ self.relation_bias.to(related.dtype)).permute(0, 3, 1, 2)
+            for bias, one in zip(self.relation_bias.to(related.dtype), related.unbind(-1), strict=True):
+                logits = logits + bias[:, None, None] * one[:, None]  # (H, 1, 1) * (B, 1, T, 1 + N)
         if sharper is not None:
             logits = sharper * logits
         logits = logits + mask
         # Two products and a softmax: at these lengths cheaper to train than fused attention.
         attention = logits.softmax(-1).to(value.dtype)
         y = self.out((attention @ value).transpose(1, 2).flatten(2))  # (B, T, dim)
-        if related is not None:  # (B, T, H, 1 + N) @ (B, T, 1 + N, n_relations)
-            y = y + self.relation_value((attention.transpose(1, 2) @ related).flatten(2))
+        if related is not None:  # sums, not products of tiny matrices, which cost more
+            read = torch.stack([(attention * one[:, None]).sum(-1) for one in related.unbind(-1)], -1)
+            y = y + self.relation_value(read.transpose(1, 2).flatten(2))  # of (B, H, T, n_relations)
         x = x + y
         return x + self.down(F.gelu(self.up(self.mlp_norm(x))))
 
