@@ -36,6 +36,7 @@ FOREIGN_CELLS = {
     "SimpleCrossingS9N1": "minigrid-simple-crossing-s9n1",
     "SimpleCrossingS9N3": "minigrid-simple-crossing-s9n3",
     "MultiRoom-N2": "minigrid-multi-room-n2",
+    "POPGym's labyrinth": "popgym-labyrinth",
 }
 
 FOREIGN_BANK = Table(

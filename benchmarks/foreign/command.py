@@ -1,5 +1,6 @@
 """Environments that other people wrote, as they come: FrozenLake (not slippery), CliffWalking, MiniGrid as cells with
-four moves, and as poses. The agent was not trained on any of them, and its options are the same in all.
+four moves, and as poses; and, with the extra `foreign`, POPGym's labyrinth. The agent was trained on none of them, and its
+options are the same in all.
 
 From a spanning memory bank, one episode each: a tree over the states, one move into each state where an episode ends,
 and 30 % of the bumps. In `minigrid-four-rooms-poses-32` the bank spans 32 poses, with start and goal among them.
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import networkx as nx
@@ -53,7 +55,8 @@ def main(argv: list[str] | None = None) -> list[Row]:
     args = options.parse_args(argv)
     if unknown := set(args.settings) - set(WORLDS):
         options.error(f"no setting {', '.join(sorted(unknown))}; there are {', '.join(WORLDS)}")
-    settings = args.settings or (["frozen-lake-4x4"] if args.quick else list(WORLDS))
+    there_are = [name for name in WORLDS if name != "popgym-labyrinth" or find_spec("popgym")]
+    settings = args.settings or (["frozen-lake-4x4"] if args.quick else there_are)
     episodes, runs, learns = (3, 1, 500) if args.quick else (args.episodes, args.runs, LONG_BUDGET)
     model = find_model(args.model, args.device)
 

@@ -41,6 +41,13 @@ def _poses(seed: int, known: bool, name: str) -> DiscreteStates:
     return DiscreteStates(Poses(gym.make(name)), lattice="pose" if known else None)
 
 
+def _labyrinth(seed: int, known: bool) -> DiscreteStates:
+    from popgym.envs.labyrinth_escape import LabyrinthEscapeEasy  # of the extra `foreign`
+
+    told: dict[str, Any] = {"lattice": "square", "actions": ("left", "right", "up", "down")} if known else {}
+    return DiscreteStates(LabyrinthEscapeEasy(), key=lambda observation, world: tuple(world.position), **told)
+
+
 # Functions of the seed of the layout, and of whether the lattice and the names of the actions are known. MiniGrid's
 # layouts come from the seed of `reset`, which is the same one.
 WORLDS: dict[str, Callable[[int, bool], DiscreteStates]] = {
@@ -52,6 +59,7 @@ WORLDS: dict[str, Callable[[int, bool], DiscreteStates]] = {
     "minigrid-simple-crossing-s9n1": partial(_cells, name="MiniGrid-SimpleCrossingS9N1-v0"),
     "minigrid-simple-crossing-s9n3": partial(_cells, name="MiniGrid-SimpleCrossingS9N3-v0"),
     "minigrid-multi-room-n2": partial(_cells, name="MiniGrid-MultiRoom-N2-S4-v0"),
+    "popgym-labyrinth": _labyrinth,
     "minigrid-four-rooms-poses": partial(_poses, name="MiniGrid-FourRooms-v0"),
 }
 
