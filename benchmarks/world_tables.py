@@ -56,7 +56,7 @@ FOREIGN_NOTHING = Table(
     {name: of(setting=setting) for name, setting in FOREIGN_CELLS.items()},
     {
         name: [of(**key, metric=metric) for metric in ("steps_to_goal", "steps_to_best_path")]
-        for name, key in (FOREIGN_METHODS | methods("q-learning", "ppo")).items()
+        for name, key in methods("random", "q-learning", "ppo", "memory-graph", "rules", "eswm").items()
     },
     of(file="foreign", show="value only", digits=0),
     between=", ",

@@ -196,13 +196,14 @@ class Rules(Walker):
     def learn(self, source: int, action: int, end: int) -> None:
         super().learn(source, action, end)
         entered = [s for (s, a), e in self.end.items() if a == action and e == end and s != e]
-        if len(entered) > 1:  # an action leads to a state from one other state at most: these are jumps
+        if source == end:
+            if source in self.place:
+                there = self.ahead(self.place[source], action)
+                self.blocked.add((self.place[source], action))
+                if there not in self.state:
+                    self.walls.add(there[:2])
+        elif len(entered) > 1:  # an action leads to a state from one other state at most: these are jumps
             self.blocked |= {(self.place[s], action) for s in entered if s in self.place}
-        elif source == end and source in self.place:
-            there = self.ahead(self.place[source], action)
-            self.blocked.add((self.place[source], action))
-            if there not in self.state:
-                self.walls.add(there[:2])
         elif source in self.place:
             there = self.ahead(self.place[source], action)
             self.put(end, there)
