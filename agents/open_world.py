@@ -21,10 +21,7 @@ from eswm_gym.world_model.codecs import NameCodec
 
 FIRST_PLACE = 2**40  # names of places begin here, beyond the states of any world
 SURE = 0.9  # what is imagined with this probability should come true
-MISSES, SHARE = (
-    4,
-    0.25,
-)  # so many surprises, and so large a share of what was sure, show that the lattice is a wrong one
+MISSES, SHARE = 4, 0.25  # so many surprises, and such a share of what was sure, show that the lattice is a wrong one
 
 
 @knowledge_for(NameCodec)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from eswm_gym.rooms.transitions import ACTION, MASKED
 from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
-from eswm_gym.world_model.predictions import Prediction
+from eswm_gym.world_model.predictions import Prediction, PredictionLike
 
 
 class NumberedActions(ESWM):
@@ -43,12 +43,14 @@ class NumberedActions(ESWM):
         return self.model.layers(bank.cache, self._translate(query))
 
     def read_out(self, x: Tensor, bank: EncodedBank) -> Prediction:
-        source, action, end = self.model.read_out(x, bank.cache)
-        return Prediction(source, action[..., self.numbers], end)
+        return self._gather(self.model.read_out(x, bank.cache))
 
     def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
-        source, action, end = self.model.predict(bank.cache, self._translate(query))
-        return Prediction(source, action[..., self.numbers], end)
+        return self._gather(self.model.predict(bank.cache, self._translate(query)))
+
+    def _gather(self, theirs: PredictionLike) -> Prediction:
+        """Their prediction with the logits of these actions."""
+        return Prediction(theirs.source, theirs.action[..., self.numbers], theirs.end)
 
     def _translate(self, rows: Tensor) -> Tensor:
         """Rows (B, N, 3) with the other model's numbers of actions."""
