@@ -595,7 +595,7 @@ def test_predict_in_two_environments_with_other_actions(small):
     shown = [env.reset(seed=0)[0] for env in envs]
     alone = [env.reset(seed=0) for env in again]
     state, starts = None, np.array([True, True])
-    for agent, (obs, info) in zip(spawned, alone, strict=True):
+    for agent, (obs, _) in zip(spawned, alone, strict=True):
         agent.reset(obs, {})
     for _ in range(12):
         actions, state = policy.predict(stacked(shown), state, starts)
