@@ -10,7 +10,7 @@ from torch import Tensor
 
 from eswm_gym.rooms.transitions import ACTION, MASKED
 from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
-from eswm_gym.world_model.predictions import Prediction
+from eswm_gym.world_model.predictions import Prediction, PredictionLike
 
 
 class NumberedActions(ESWM):
@@ -44,12 +44,14 @@ class NumberedActions(ESWM):
         return self.model.layers(bank.cache, self._translate(query))
 
     def read_out(self, x: Tensor, bank: EncodedBank) -> Prediction:
-        source, action, end = self.model.read_out(x, bank.cache)
-        return Prediction(source, action[..., self.numbers], end)
+        return self._numbered(self.model.read_out(x, bank.cache))
 
     def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
-        source, action, end = self.model.predict(bank.cache, self._translate(query))
-        return Prediction(source, action[..., self.numbers], end)
+        return self._numbered(self.model.predict(bank.cache, self._translate(query)))
+
+    def _numbered(self, prediction: PredictionLike) -> Prediction:
+        """The other model's prediction, with the logits of these actions."""
+        return Prediction(prediction.source, prediction.action[..., self.numbers], prediction.end)
 
     def _translate(self, rows: Tensor) -> Tensor:
         """Rows (B, N, 3) with the other model's numbers of actions."""

@@ -95,10 +95,10 @@ class DiscreteStates(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        state = self._state_of(observation)
-        if reward > 0:  # type: ignore[operator]
+        state, paid = self._state_of(observation), float(reward) > 0
+        if paid:
             self.paid = state
-        info = {"is_success": bool(reward > 0 or state == self.given_goal)} | info | {"terminated": terminated}
+        info = {"is_success": paid or state == self.given_goal} | info | {"terminated": terminated}
         return self._observation(state), reward, terminated, truncated, info
 
     def _state_of(self, observation: Any) -> int:

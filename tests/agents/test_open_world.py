@@ -333,3 +333,37 @@ def test_codes_are_never_doubted():
         warnings.simplefilter("error")
         found = [walk(env, agent, 100, keep_memories=episode > 0)[1]["is_success"] for episode in range(40)]
     assert any(found)
+
+
+def test_once_misled_a_saved_agent_does_not_warn_again():
+    agent, obs = begun([(0, RIGHT, 1)])
+    agent.knowledge.misses = 6
+    other, _ = begun([(0, RIGHT, 1)])
+    other.knowledge.load_dict(agent.knowledge.to_dict())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for action, end in ((UP, 2), (DOWN, 3), (LEFT, 4)):
+            meet(other, obs, action, end)
+    assert other.knowledge.is_misled
+
+
+def test_a_capacity_limits_the_bank_all_the_same():
+    agent = ESWMAgent(Squares(), seed=0, capacity=5)
+    done, _ = walk(Grid(6, 6), agent, 40)
+    assert list(agent.memory) == list(dict.fromkeys(done[::-1]))[:5][::-1]
+    agent = ESWMAgent(Squares(max_memories=60), seed=0, capacity=100)  # more than the model reads
+    walk(Grid(6, 6), agent, 110)
+    assert 60 < len(agent.memory) <= 100
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_wall_that_is_put_in_the_way_is_gone_around_in_the_next_episode(seed):
+    env, agent = Grid(5, 5, goal=(4, 4)), ESWMAgent(Squares(), seed=seed)
+    for episode in range(4):
+        done, _ = walk(env, agent, 100, keep_memories=episode > 0)
+    assert len(done) == 8
+    blocked = done[3][2]
+    env.walls = {env.cell(blocked)}
+    lengths = [len(walk(env, agent, 100, keep_memories=True)[0]) for _ in range(3)]
+    assert lengths[-1] == 8 and max(lengths) < 20
+    assert not [t for t in agent.memory if blocked in (t[0], t[2])]
