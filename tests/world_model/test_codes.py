@@ -25,9 +25,8 @@ PLAIN = TransformerConfig(N_STATES, N_ACTIONS, dim=16, layers=2, loops=2, max_me
 CONFIGS = [
     replace(PLAIN, codes=CODES),
     replace(PLAIN, codes=CODES, query_attention="joint"),
-    replace(PLAIN, codes=CODES, state_embeddings=True),
 ]
-every_config = pytest.mark.parametrize("config", CONFIGS, ids=("cross", "joint", "named-states"))
+every_config = pytest.mark.parametrize("config", CONFIGS, ids=("cross", "joint"))
 few = settings(max_examples=15)
 
 

@@ -340,8 +340,7 @@ def test_imagine_refuses_a_state_outside_the_vocabulary(config, state):
         ({"usual_memories": 75}, "usual_memories must lie between 0 and max_memories 74, got 75"),
         ({"codes": -1}, "codes must lie between 0 and n_actions 6, .* got -1"),
         ({"codes": 6}, "codes must lie between 0 and n_actions 6, .* got 6"),
-        ({"codes": 3, "relational": False}, "in a relational model with readout='pointer', got 3"),
-        ({"codes": 3, "readout": "classes"}, "in a relational model with readout='pointer', got 3"),
+        ({"codes": 3}, "in a model without state embeddings, got 3"),
     ],
 )
 def test_impossible_configurations(options, message):
