@@ -115,11 +115,12 @@ def _check(env: gym.Env, n_actions: int | None) -> int:
     """The number of actions of an environment that shows its state.
 
     Raises:
-        ValueError: if it does not show its state, or has another number of actions than the one given.
+        ValueError: if it does not show its state, or has another number of actions than the one given and does not
+            show which of the model's they are.
     """
     shown, actions = env.observation_space, env.action_space
     if not isinstance(shown, spaces.Dict) or "state" not in shown.spaces or not isinstance(actions, spaces.Discrete):
         raise ValueError(f"the environment must show a state and have discrete actions, got {shown} and {actions}")
-    if n_actions not in (None, actions.n):
+    if n_actions not in (None, actions.n) and "actions" not in shown.spaces:
         raise ValueError(f"the model has {n_actions} actions, the environment {actions.n}")
     return int(actions.n)

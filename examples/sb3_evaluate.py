@@ -12,7 +12,7 @@ from eswm_gym.agents import ESWMAgent
 from eswm_gym.wrappers import ActionMaskObservation, MemoryBankObservation
 
 # Those that a shipped model has learnt.
-ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-") and "Lattice" not in env_id]
+ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-")]
 
 
 def wrap(env):

@@ -110,4 +110,6 @@ def _plans(setting: str, method: str, found: list[float], seed: int) -> list[Row
     """The rows of episodes from spanning banks; each found 0 or its optimality."""
     reached = [one for one in found if one > 0]
     rows = [Row(setting, method, "success_rate", *rate([one > 0 for one in found]))]
-    return rows + [Row(setting, method, "path_optimality", *mean(reached, seed))] * bool(reached)
+    if reached:
+        rows.append(Row(setting, method, "path_optimality", *mean(reached, seed)))
+    return rows

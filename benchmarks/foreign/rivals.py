@@ -124,8 +124,10 @@ class MemoryGraph(Walker):
 
         steps = self.distances(self.start, moves)
         shortest = np.inf if goal is None else steps.get(int(goal), np.inf)
-        if goal is not None and "memory_bank" in info:
-            shortest = 0.0  # a single episode: there is no later one to explore for
+        if goal is not None and "memory_bank" in info:  # a single episode: there is no later one to explore for
+            action = self.first_step(here, lambda s: s == goal, moves)
+            if action is not None:
+                return action
         left = {
             s: untried
             for s in steps.keys() | {here}
@@ -171,13 +173,20 @@ class Rules(Walker):
         self.pending: list[tuple[int, int, int]] = []
         super().reset(obs, info, keep_memories)
         self.put(int(obs["state"]), (0, 0, 0) if "forward" in self.names else (0, 0))
-        while self.pending:  # moves whose states have no place yet are laid out as soon as one of them has
+        self.lay_out()
+
+    def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
+        super().observe(obs, action, next_obs, info)
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """Lay out the moves whose states have no place yet, as far as one of them has by now."""
+        before = -1
+        while len(self.pending) != before:
             before = len(self.pending)
             waiting, self.pending = self.pending, []
             for move in waiting:
                 self.learn(*move)
-            if len(self.pending) == before:
-                break
 
     def put(self, state: int, place: tuple) -> None:
         """Give a state a place if it has none and the place is not taken."""
@@ -196,14 +205,15 @@ class Rules(Walker):
     def learn(self, source: int, action: int, end: int) -> None:
         super().learn(source, action, end)
         entered = [s for (s, a), e in self.end.items() if a == action and e == end and s != e]
-        if source == end:
-            if source in self.place:
-                there = self.ahead(self.place[source], action)
-                self.blocked.add((self.place[source], action))
-                if there not in self.state:
-                    self.walls.add(there[:2])
-        elif len(entered) > 1:  # an action leads to a state from one other state at most: these are jumps
+        if (
+            source != end and len(entered) > 1
+        ):  # an action leads to a state from one other state at most: these are jumps
             self.blocked |= {(self.place[s], action) for s in entered if s in self.place}
+        elif source == end and source in self.place:
+            there = self.ahead(self.place[source], action)
+            self.blocked.add((self.place[source], action))
+            if there not in self.state:
+                self.walls.add(there[:2])
         elif source in self.place:
             there = self.ahead(self.place[source], action)
             self.put(end, there)

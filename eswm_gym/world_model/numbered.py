@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,14 +27,14 @@ class NumberedActions(ESWM):
 
     numbers: Tensor
 
-    def __init__(self, model: ESWM, numbers: Sequence[int]) -> None:
-        n_actions = model.config.n_actions
+    def __init__(self, model: ESWM, numbers: Sequence[int] | np.ndarray) -> None:
+        n_actions, numbers = model.config.n_actions, [int(number) for number in numbers]
         if not numbers or len(set(numbers)) < len(numbers) or min(numbers) < 0 or max(numbers) >= n_actions:
-            raise ValueError(f"actions must be different numbers from 0 to {n_actions - 1}, got {list(numbers)}")
+            raise ValueError(f"actions must be different numbers from 0 to {n_actions - 1}, got {numbers}")
         like = model.config
         super().__init__(ModelConfig(like.n_states, len(numbers), like.dim, like.layers, like.max_memories))
         self.model, self.codec, self.latent_radius = model, model.codec, model.latent_radius
-        # The last one stands for "masked" in a transition, and for "I don't know" among the logits.
+        # The last one stands for "I don't know" among the logits.
         self.register_buffer("numbers", torch.tensor([*numbers, MASKED], device=model.device), persistent=False)
 
     def encode(self, memories: Tensor) -> EncodedBank:
@@ -43,17 +44,18 @@ class NumberedActions(ESWM):
         return self.model.layers(bank.cache, self._translate(query))
 
     def read_out(self, x: Tensor, bank: EncodedBank) -> Prediction:
-        return self._gather(self.model.read_out(x, bank.cache))
+        return self._numbered(self.model.read_out(x, bank.cache))
 
     def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
-        return self._gather(self.model.predict(bank.cache, self._translate(query)))
+        return self._numbered(self.model.predict(bank.cache, self._translate(query)))
 
-    def _gather(self, theirs: PredictionLike) -> Prediction:
-        """Their prediction with the logits of these actions."""
-        return Prediction(theirs.source, theirs.action[..., self.numbers], theirs.end)
+    def _numbered(self, prediction: PredictionLike) -> Prediction:
+        """The other model's prediction, with the logits of these actions."""
+        return Prediction(prediction.source, prediction.action[..., self.numbers], prediction.end)
 
     def _translate(self, rows: Tensor) -> Tensor:
         """Rows (B, N, 3) with the other model's numbers of actions."""
         rows = rows.clone()
-        rows[..., ACTION] = self.numbers[rows[..., ACTION]]
+        action = rows[..., ACTION]
+        rows[..., ACTION] = torch.where(action < 0, MASKED, self.numbers[:-1][action.clamp(min=0)])
         return rows

@@ -13,6 +13,7 @@ from eswm_gym.rooms import CODES, lattice_of, move_numbers
 from eswm_gym.rooms.lattice.shapes import SHAPES
 
 _ANY = (-1, np.iinfo(np.int64).max)
+_SMALL = 64  # numbers in an array
 
 
 class DiscreteStates(gym.Wrapper, gym.utils.RecordConstructorArgs):
@@ -62,7 +63,7 @@ class DiscreteStates(gym.Wrapper, gym.utils.RecordConstructorArgs):
         space = env.action_space
         if not isinstance(space, spaces.Discrete) or space.start != 0:
             raise ValueError(f"actions must be Discrete and begin at 0, got {space}")
-        self.key = key or (lambda observation, env: observation)
+        self.key = key or _whole
         self.actions = _numbers(lattice, actions, int(space.n))
         self._number: dict[Hashable, int] = {}
         self.given_goal = None if goal is None else self.number(goal)
@@ -94,11 +95,10 @@ class DiscreteStates(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        state = self._state_of(observation)
-        pays = float(reward) > 0
-        if pays:
+        state, paid = self._state_of(observation), float(reward) > 0
+        if paid:
             self.paid = state
-        info = {"is_success": bool(pays or state == self.given_goal)} | info | {"terminated": terminated}
+        info = {"is_success": paid or state == self.given_goal} | info | {"terminated": terminated}
         return self._observation(state), reward, terminated, truncated, info
 
     def _state_of(self, observation: Any) -> int:
@@ -180,6 +180,10 @@ class Poses(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return np.array([*world.agent_pos, world.agent_dir], np.int64)
 
 
+def _whole(observation: Any, env: Any) -> Any:
+    return observation
+
+
 def _cells(env: gym.Env, n: int) -> spaces.MultiDiscrete:
     """The space of the first n of (x, y, heading)."""
     world: Any = env.unwrapped
@@ -205,9 +209,12 @@ def _numbers(lattice: str | None, actions: Sequence[str] | None, n: int) -> np.n
 
 
 def _hashable(state: Any) -> Hashable:
-    """The state itself, or for arrays, lists and dictionaries something hashable that is equal where they are."""
+    """The state itself, or for arrays, lists and dictionaries something hashable that is equal where they are.
+
+    A small array is the same as a list or tuple of its numbers, so that a goal may be written as one.
+    """
     if isinstance(state, np.ndarray):
-        return (state.shape, state.dtype.str, state.tobytes())
+        return (state.shape, state.dtype.str, state.tobytes()) if state.size > _SMALL else _hashable(state.tolist())
     if isinstance(state, dict):
         return tuple((name, _hashable(part)) for name, part in sorted(state.items()))
     if isinstance(state, list | tuple):

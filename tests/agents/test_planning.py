@@ -249,3 +249,46 @@ def test_places_resolve_into_blocked_and_unknown_moves():
     assert resolved.end.tolist() == [[1, 0, -1, 0, -1, 1], [0] * 6]
     renamed = table.rename(100, 7)
     assert renamed.row(7) == 2 and renamed.end[0, 1] == 7 and table.end[0, 1] == 100
+
+
+def test_caution_weighs_a_short_risk_against_a_long_sure_way():
+    """0 -> 3 directly with probability p, or surely by 1 and 2, or by 4 in two steps of probability 0.99 each.
+
+    A move costs 1 - 30 log p. The sure way costs 3, and 1 - 30 log p = 3 at p = exp(-1 / 15) = 0.9355. The way by 4
+    costs 2 - 60 log 0.99 = 2.603, which equals that of the short one at p = exp(-1.603 / 30) = 0.948.
+    """
+    end = np.full((5, 3), -1)
+    end[0], end[1, 0], end[2, 0], end[4, 0] = [3, 1, 4], 2, 3, 3
+    by_4 = {0.99: 2, 1.0: 2, 0.9: 3}  # the probability of each of its moves, and how long the best way beside 0 -> 3 is
+
+    def plan(p, q, cost="caution", **options):
+        probability = np.ones((5, 3))
+        probability[0, 0], probability[0, 2], probability[4, 0] = p, q, q
+        return search(TransitionTable(np.arange(5), end, probability, np.zeros((5, 3))), 0, 3, cost=cost, **options)
+
+    for q, beside in by_4.items():
+        for p in (0.2, 0.6, 0.93):
+            assert len(plan(p, q)) == beside
+    assert plan(0.94, 0.9).states == (0, 3) and plan(0.93, 0.9).states == (0, 1, 2, 3)
+    assert plan(0.95, 0.99).states == (0, 3) and plan(0.945, 0.99).states == (0, 4, 3)
+    assert plan(0.945, 0.99).probability == pytest.approx(0.99**2)
+    # The other costs are at the two ends.
+    assert plan(0.2, 0.99, "steps").states == (0, 3)
+    assert plan(0.99, 0.999, "uncertainty").states == (0, 1, 2, 3)
+    assert plan(0.99, 0.999).states == (0, 3)
+    # Within a horizon only what is short enough counts.
+    assert plan(0.2, 0.99, horizon=1).states == (0, 3) and plan(0.93, 0.9, horizon=2).states == (0, 3)
+    assert not plan(0.2, 0.99, horizon=0).found
+
+
+def test_unlikely_moves_cost_no_more_than_numbers_can_hold():
+    """A move of probability 0 is possible, if there is no other."""
+    end = np.array([[1], [-1]])
+    table = TransitionTable(np.arange(2), end, np.zeros((2, 1)), np.zeros((2, 1)))
+    assert search(table, 0, 1, cost="caution").actions == (0,)
+
+
+def test_costs_have_names():
+    table = TransitionTable(np.array([5]), np.full((1, 6), -1), np.ones((1, 6)), np.zeros((1, 6)))
+    with pytest.raises(ValueError, match="caution"):
+        search(table, 5, 9, cost="fear")

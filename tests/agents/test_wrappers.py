@@ -21,7 +21,7 @@ from eswm_gym.world_model import ESWM, EncodedBank, ModelConfig, Prediction
 from eswm_gym.world_model.codecs import IntegerCodec
 
 N_STATES = 19
-ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-") and "Lattice" not in env_id]
+ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-")]
 
 
 def model_name(env_id):

@@ -13,7 +13,7 @@ from eswm_gym.agents import ESWMAgent
 from eswm_gym.agents.baselines import RandomAgent
 from eswm_gym.wrappers import MemoryBankObservation
 
-ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-") and "Lattice" not in env_id]
+ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-")]
 GOALS = [env_id for env_id in ENV_IDS if "Explore" not in env_id]
 
 
