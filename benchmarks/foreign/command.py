@@ -13,7 +13,7 @@ From nothing, in episodes of one world, memories kept; what was not reached with
 
 Methods:
   eswm            the agent with the shipped `lattices`, or another --model; it is told what its moves are called
-  eswm-unknown    the same, but told nothing of its actions
+  eswm-unknown    the same, but told nothing of its actions: from banks, in worlds of at most 24 states
   memory-graph    knows its moves and, by their names, their reverses; explores the nearest move not made yet
   rules           is told the lattice: keeps coordinates, and counts what it has not seen as free
   q-learning      tabular, optimistic
@@ -43,73 +43,75 @@ from foreign.worlds import WORLDS, Table, table_of
 
 WINDOW = 32  # poses of the window in FourRooms
 WINDOWED = "minigrid-four-rooms-poses"
-FEW = 20  # episodes of the agent that is told nothing
-BUDGET, LONG_BUDGET = 1000, 10_000  # steps from nothing; of those that learn by reward
+FEW_STATES = 24  # a world may have so many where nothing is known of its actions: as many as the model was trained for
+BUDGET, LEARNERS_BUDGET = 1000, 5000  # steps from nothing; of those that learn by reward
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
     options = Parser(__doc__)
     options.add_argument("settings", nargs="*", metavar="SETTING", help="only these (default: all)")
     options.add_argument("--episodes", type=int, default=60, help="from spanning banks (default 60)")
-    options.add_argument("--runs", type=int, default=3, help="from nothing (default 3)")
+    options.add_argument("--runs", type=int, default=3, help="from nothing, and layouts (default 3)")
     options.add_argument("--model", default="lattices", metavar="NAME|FILE", help="pretrained or saved (%(default)s)")
     args = options.parse_args(argv)
     if unknown := set(args.settings) - set(WORLDS):
         options.error(f"no setting {', '.join(sorted(unknown))}; there are {', '.join(WORLDS)}")
-    there_are = [name for name in WORLDS if name != "popgym-labyrinth" or find_spec("popgym")]
-    settings = args.settings or (["frozen-lake-4x4"] if args.quick else there_are)
-    episodes, runs, learns = (3, 1, 500) if args.quick else (args.episodes, args.runs, LONG_BUDGET)
+    if args.quick:
+        args.settings, args.episodes, args.runs = args.settings or ["frozen-lake-4x4"], 3, 1
     model = find_model(args.model, args.device)
 
     def eswm(seed: int) -> ESWMAgent:
         return ESWMAgent(model, seed=seed)
 
-    agents: dict[str, Callable[[int], Any]] = {
-        "eswm": eswm, "eswm-unknown": eswm, "memory-graph": MemoryGraph, "rules": Rules, "random": Random,
-    }  # fmt: skip
+    there_are = [name for name in WORLDS if name != "popgym-labyrinth" or find_spec("popgym")]
+    agents = {"eswm": eswm, "memory-graph": MemoryGraph, "rules": Rules, "random": Random}
     rows: list[Row] = []
-    for name in progress(settings, "foreign"):
-        layouts = room_seeds(args.seed, runs)
+    for name in progress(args.settings or there_are, "foreign"):
+        layouts = room_seeds(args.seed, args.runs)
         tables = [table_of(WORLDS[name](seed, True), seed) for seed in layouts]
-        setting = f"{name}-{WINDOW}" if name == WINDOWED else name
-        window = WINDOW if name == WINDOWED else None
-        for method, make in agents.items():
-            found = []
-            some = FEW if method == "eswm-unknown" else episodes  # whatever happens surprises it, which takes long
-            for i, seed in enumerate(room_seeds(args.seed, min(some, episodes))):
-                table = tables[i % runs]
-                if method == "eswm-unknown":
-                    table = replace(table, actions=CODES[: table.n_actions])
-                found.append(from_bank(make(seed), table, seed, window))
-            rows += _plans(setting, method, found, args.seed)
-        rows += _plans(setting, "shortest-path", [1.0] * episodes, args.seed)
-        if window is None:
-            learners = {"q-learning": QLearning, "ppo": None}
-            for method, make in {k: v for k, v in {**agents, **learners}.items() if k != "eswm-unknown"}.items():
-                budget = learns if method in ("q-learning", "ppo") else min(BUDGET, learns)
-                steps = []
-                for run, (seed, table) in enumerate(zip(layouts, tables, strict=True)):
-                    env, shortest = WORLDS[name](seed, True), _shortest(table)
-                    if make is None:
-                        steps.append(ppo_from_nothing(env, seed, len(table.graph()), shortest, budget, run))
-                    else:
-                        steps.append(from_nothing(make(seed), env, seed, shortest, budget))
-                for metric, values in zip(
-                    ("steps_to_goal", "steps_to_best_path"), zip(*steps, strict=True), strict=True
-                ):
-                    rows.append(Row(setting, method, metric, *mean(values, args.seed)))
+        rows += _from_banks(name, tables, agents, args)
+        if name != WINDOWED:
+            rows += _from_nothing(name, dict(zip(layouts, tables, strict=True)), agents, args)
     return finish(args, "foreign", rows)
 
 
-def _shortest(table: Table) -> int:
-    lengths = nx.single_source_shortest_path_length(table.graph(), table.start)
-    return min(lengths[goal] for goal in table.goals)
+def _from_banks(name: str, tables: list[Table], agents: dict[str, Callable[[int], Any]], args: Any) -> list[Row]:
+    """Success and optimality of each agent, in every layout in turn."""
+    setting, window = (f"{name}-{WINDOW}", WINDOW) if name == WINDOWED else (name, None)
+    seeds = room_seeds(args.seed, args.episodes)
+
+    def walk(make: Callable[[int], Any], some: list[Table]) -> list[float]:
+        return [from_bank(make(seed), some[i % len(some)], seed, window) for i, seed in enumerate(seeds)]
+
+    found = {method: walk(make, tables) for method, make in agents.items()}
+    if max(len(table.graph()) for table in tables) <= FEW_STATES:
+        unnamed = [replace(table, actions=CODES[: table.n_actions]) for table in tables]
+        found["eswm-unknown"] = walk(agents["eswm"], unnamed)
+    found["shortest-path"] = [1.0] * len(seeds)
+    rows = []
+    for method, optimality in found.items():
+        reached = [one for one in optimality if one > 0]
+        rows.append(Row(setting, method, "success_rate", *rate([one > 0 for one in optimality])))
+        if reached:
+            rows.append(Row(setting, method, "path_optimality", *mean(reached, args.seed)))
+    return rows
 
 
-def _plans(setting: str, method: str, found: list[float], seed: int) -> list[Row]:
-    """The rows of episodes from spanning banks; each found 0 or its optimality."""
-    reached = [one for one in found if one > 0]
-    rows = [Row(setting, method, "success_rate", *rate([one > 0 for one in found]))]
-    if reached:
-        rows.append(Row(setting, method, "path_optimality", *mean(reached, seed)))
+def _from_nothing(name: str, tables: dict[int, Table], agents: dict[str, Callable[[int], Any]], args: Any) -> list[Row]:
+    """Steps of each agent until it is first at the goal, and until it has walked the best path, in each layout."""
+    rows = []
+    learners: dict[str, Callable[[int], Any] | None] = {"q-learning": QLearning, "ppo": None}
+    for method, make in {**agents, **learners}.items():
+        budget = min(500 if args.quick else 10**9, LEARNERS_BUDGET if method in learners else BUDGET)
+        steps = []
+        for seed, table in tables.items():
+            env, lengths = WORLDS[name](seed, True), nx.single_source_shortest_path_length(table.graph(), table.start)
+            shortest = min(lengths[goal] for goal in table.goals)
+            if make is None:
+                steps.append(ppo_from_nothing(env, seed, len(table.graph()), shortest, budget))
+            else:
+                steps.append(from_nothing(make(seed), env, seed, shortest, budget))
+        first, best = zip(*steps, strict=True)
+        rows.append(Row(name, method, "steps_to_goal", *mean(first, args.seed)))
+        rows.append(Row(name, method, "steps_to_best_path", *mean(best, args.seed)))
     return rows

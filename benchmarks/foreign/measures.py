@@ -131,12 +131,10 @@ class OneHot(gym.ObservationWrapper):
         return (np.arange(self.n_states) == observation["state"]).astype(np.float32)
 
 
-def ppo_from_nothing(
-    env: DiscreteStates, seed: int, n_states: int, shortest: int, budget: int, run: int
-) -> tuple[int, int]:
+def ppo_from_nothing(env: DiscreteStates, seed: int, n_states: int, shortest: int, budget: int) -> tuple[int, int]:
     """What `from_nothing` measures, for stable-baselines3's PPO as it learns."""
     watch = _Watch(shortest, budget)
     shown = OneHot(env, n_states, seed)
-    model = PPO("MlpPolicy", shown, n_steps=256, batch_size=64, learning_rate=1e-3, ent_coef=0.01, seed=run)
+    model = PPO("MlpPolicy", shown, n_steps=256, batch_size=64, learning_rate=1e-3, ent_coef=0.01, seed=seed % 2**31)
     model.learn(budget, callback=watch)
     return watch.first, watch.best

@@ -10,7 +10,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from eswm_gym.envs import LatticeEnv, RandomWallEnv
-from eswm_gym.rooms import Room, lattice_of, move_numbers, pose_lattice, square_lattice
+from eswm_gym.rooms import CODES, Room, lattice_of, move_numbers, pose_lattice, square_lattice
 
 SIZES = {"square": (4, 3), "diagonal": (3, 4), "torus": (3, 4), "pose": (3, 3), "hexagon": (2,)}
 STEPS = {
@@ -83,6 +83,8 @@ def test_episodes(lattice, actions):
         lengths = nx.shortest_path_length(graph, target=env.goal)
         assert sorted(room.states.tolist()) == list(range(len(all_places)))
         for _ in range(15):
+            told = obs.pop("actions").tolist()
+            assert told == (move_numbers(names) if actions == "known" else CODES[: len(names)]).tolist()
             assert obs == {"state": room.states[here], "goal": room.states[env.goal]}
             assert (info["location"], info["shortest_path_length"]) == (here, lengths[here])
             ends = [ahead(lattice, all_places[here], name) for name in meaning]
