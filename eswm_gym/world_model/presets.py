@@ -163,15 +163,14 @@ def _comparison(
         return replace(source, components=(END,))
 
     def with_duplicates(source: LatticeSource, fewest: int, most: int) -> LatticeSource:
-        assert isinstance(source.rooms, RoomConfig)
-        rooms = replace(source.rooms, duplicates=(fewest, most))
+        rooms = replace(source.rooms, duplicates=(fewest, most))  # type: ignore[arg-type]  # a RoomConfig
         # Few walks end beside what is unobserved: those that do make up for the others.
         unseen, seen, unsolvable, off_lattice = source.mix
         mix = (unseen, seen, 10 * unsolvable, off_lattice)
         return replace(source, rooms=rooms, mix=mix, components=(ACTION, END), context=_CONTEXT)
 
-    assert isinstance(train.rooms, RoomConfig)
-    usual = 0 if train.rooms.hidden else train.capacity  # where nothing is hidden, all banks hold as many
+    hides = train.rooms.hidden  # type: ignore[union-attr]  # a RoomConfig
+    usual = 0 if hides else train.capacity  # where nothing is hidden, all banks hold as many
     walked = replace(train, bank="trajectory")
     walked_settings = {name: replace(source, bank="trajectory") for name, source in settings.items()}
     transformer = TransformerConfig(
