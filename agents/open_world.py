@@ -96,7 +96,7 @@ class OpenWorldKnowledge(SymbolKnowledge):
 
     def table_at(self, state: int) -> TransitionTable:
         table = super().table_at(state)
-        dead = list(self.dead_ends)
+        dead = [state for state in self.dead_ends if state != self.goal]
         never = np.isin(table.end, dead) | np.isin(table.states, dead)[:, None]
         return replace(table, end=np.where(never, table.states[:, None], table.end))
 
