@@ -23,8 +23,8 @@ def end_of(next_obs: Observation, info: Info) -> Any:
 
 def goal_of(obs: Observation) -> Any:
     """The goal as an observation shows it; None if it shows none, or -1 because it is not known yet."""
-    goal = obs.get("goal")
-    return None if goal is None or (np.ndim(goal) == 0 and goal < 0) else goal
+    goal = np.asarray(obs.get("goal", -1))
+    return None if goal.ndim == 0 and goal.dtype.kind == "i" and goal == -1 else obs["goal"]
 
 
 class Agent(ABC):

@@ -165,6 +165,8 @@ def test_states_outside_the_vocabulary(random_wall, state):
     agent = ESWMAgent(random_wall, seed=0)
     agent.reset({"state": 0}, {"memory_bank": [(0, 0, 1)]})
     for obs in ({"state": state}, {"state": 0, "goal": state}):
+        if "goal" in obs and np.ndim(state) == 0 and state == -1:  # a goal that is not known yet
+            continue
         with pytest.raises(ValueError):
             agent.act(obs, {})
         if np.ndim(state) == 0:  # else it is the states of many environments
