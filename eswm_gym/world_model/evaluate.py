@@ -66,6 +66,16 @@ def evaluate(
 ) -> dict[str, float]:
     """Measure a model on fresh rooms with 48 queries each.
 
+    For each kind and component the result holds:
+
+    - `accuracy/unseen/end`: share of answers that equal the generating transition, "I don't know" if the query is
+      unsolvable: the paper's measure. A view equals another if all of its cells do.
+    - `validity/unseen/end`: share of answers that complete the query to a transition that is true in the room, or say
+      "I don't know" to an unsolvable query. A query may have several true answers: a move that leads here from an
+      unobserved location may also be a blocked move that leaves the agent here. Not of views.
+    - `cells/unseen/end`: of views instead, share of the cells that are right. Not of unsolvable queries.
+    - `n/unseen/end`: how many queries.
+
     Args:
         model: on any device; its mode is left as it is found.
         source: what it is asked.
@@ -74,17 +84,7 @@ def evaluate(
         chunk: rooms in one forward pass; other rooms are drawn with another chunk.
 
     Returns:
-        For each kind and component:
-
-        - `accuracy/unseen/end`: share of answers that equal the generating transition, "I don't know" if the query
-          is unsolvable: the paper's measure. A view equals another if all of its cells do.
-        - `validity/unseen/end`: share of answers that complete the query to a transition that is true in the room,
-          or say "I don't know" to an unsolvable query. A query may have several true answers: a move that leads
-          here from an unobserved location may also be a blocked move that leaves the agent here. Not of views.
-        - `cells/unseen/end`: of views instead, share of the cells that are right. Not of unsolvable queries.
-        - `n/unseen/end`: how many queries.
-
-        And `loss`.
+        All of these by name, and `loss`.
     """
     judged = judge(model, source, n_rooms, seed, chunk)
     return {"loss": judged.loss} | judged.metrics()
