@@ -159,7 +159,8 @@ class MemoryGraph(Walker):
 class Rules(Walker):
     """Is told the lattice: keeps coordinates, counts what it has not seen as free, and goes straight to the goal.
 
-    Without a goal it goes to the nearest place that it has not seen. A place is (x, y), or (x, y, heading) of a pose.
+    Without a goal it goes to the nearest place that it has not seen. With a bank, which spans the world, it keeps to
+    places that it has seen if there is such a way. A place is (x, y), or (x, y, heading) of a pose.
     """
 
     def forget(self) -> None:
@@ -238,7 +239,13 @@ class Rules(Walker):
                 if free and (place, action) not in self.blocked and max(map(abs, there[:2])) <= reach:
                     yield action, there
 
-        action = None if to is None else self.first_step(here, lambda place: place == to, moves)
+        def seen(place: tuple) -> Iterable[tuple[int, tuple]]:
+            return ((action, there) for action, there in moves(place) if there in self.state)
+
+        action = None
+        for ways in (seen, moves)["memory_bank" not in info :] if to is not None else ():
+            if action is None:
+                action = self.first_step(here, lambda place: place == to, ways)
         if action is None:
             action = self.first_step(here, lambda place: place not in self.state, moves)
         return int(self.rng.integers(len(self.names))) if action is None else action
