@@ -116,7 +116,11 @@ class OpenWorldKnowledge(SymbolKnowledge):
         self._remembered = self.memory.end_of(state, action) is not None
         if not self._remembered:
             self._compare(happened)
-        return super().learn(happened, goal)
+        forgotten = super().learn(happened, goal)
+        if end == state and self.table is not None:  # else the move would stay as doubtful as it was
+            wall = self.map.moves.end_of(state, action)
+            self.table = self.table.with_facts([(state, action, end if wall is None else wall)])
+        return forgotten
 
     def _compare(self, happened: Transition) -> None:
         """Compare a move that was not made before with what the model was sure of."""
