@@ -58,6 +58,18 @@ def test_states_are_numbers_of_at_least_0():
     assert agent.plan(0, 2**35).found is False
 
 
+def test_a_blocked_move_leaves_no_doubt():
+    """Whether a place ahead has a name or none, and whatever the model thought of the move."""
+    agent, obs = begun([(0, RIGHT, 1), (1, UP, 2)], state=1)
+    for action in (RIGHT, DOWN):
+        agent.act(obs, {})
+        agent.observe(obs, action, obs, {})
+        table = agent.knowledge.table_at(1)
+        row = table.row(1)
+        assert table.probability[row, action] == 1.0
+        assert agent.knowledge.imagined(1).end[agent.knowledge.imagined(1).row(1), action] == 1
+
+
 transitions = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(0, 9)), max_size=25).map(
     lambda rows: [(s, a, e) for (s, a), e in {(s, a): e for s, a, e in rows}.items()]
 )
