@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -35,7 +34,7 @@ def from_bank(agent: Agent, table: Table, seed: int, window: int | None = None) 
         states = _region(graph, rng, window, set(table.dead_ends) | table.goals)
         bank = spanning_bank(table, rng, states)
         inside = graph.subgraph(states)
-        start, goal = next(_pairs(inside, rng))
+        start, goal = _pair(inside, rng)
     env = TableEnv(table, bank, start, goal)
     shortest = nx.shortest_path_length(graph, start, goal)
     obs, info = env.reset()
@@ -60,12 +59,12 @@ def _region(graph: nx.DiGraph, rng: np.random.Generator, size: int, without: set
     return region
 
 
-def _pairs(graph: nx.DiGraph, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
-    """Random pairs of states with a way from the first to the second."""
+def _pair(graph: nx.DiGraph, rng: np.random.Generator) -> tuple[int, int]:
+    """Two random states with a way from the first to the second."""
     while True:
         start, goal = (int(state) for state in rng.choice(sorted(graph), 2, replace=False))
         if nx.has_path(graph, start, goal):
-            yield start, goal
+            return start, goal
 
 
 def from_nothing(agent: Any, env: DiscreteStates, seed: int, shortest: int, budget: int) -> tuple[int, int]:

@@ -11,18 +11,9 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
+from worlds.rivals import UNDOES, Place, step_by_name
 
 from eswm_gym.agents.base import Agent, Info, Observation, goal_of
-from eswm_gym.rooms import CODES, MOVES
-
-STEPS = {
-    "right": (1, 0), "up-right": (1, -1), "up": (0, -1), "left": (-1, 0), "down-left": (-1, 1), "down": (0, 1),
-    "down-right": (1, 1), "up-left": (-1, -1),
-}  # fmt: skip
-REVERSE = {
-    name: next((other for other, back in STEPS.items() if back == (-x, -y)), "") for name, (x, y) in STEPS.items()
-} | {"turn left": "turn right", "turn right": "turn left"}
-HEADINGS = ((1, 0), (0, 1), (-1, 0), (0, -1))
 
 
 class Walker(Agent):
@@ -33,7 +24,7 @@ class Walker(Agent):
     """
 
     def __init__(self, seed: int | None = None) -> None:
-        self.seed, self.rng = seed, np.random.default_rng(seed)
+        self.rng = np.random.default_rng(seed)
         self.forget()
 
     def spawn(self, seed: int | None = None) -> Walker:
@@ -45,8 +36,7 @@ class Walker(Agent):
         self.dead: set[int] = set()
 
     def reset(self, obs: Observation, info: Info, keep_memories: bool = False) -> None:
-        numbers = np.asarray(obs["actions"]).tolist()
-        self.names = [MOVES[number] if number < CODES[0] else "" for number in numbers]
+        self.numbers = np.asarray(obs["actions"]).tolist()
         if not keep_memories:
             self.forget()
             self.dead.update(info.get("dead_ends", ()))
@@ -101,7 +91,7 @@ class MemoryGraph(Walker):
 
     def ends(self, state: int) -> dict[int, int]:
         """Where the actions lead that are known or inferred at a state."""
-        return {a: end for a in range(len(self.names)) if (end := self.known(state, a)) is not None}
+        return {a: end for a in range(len(self.numbers)) if (end := self.known(state, a)) is not None}
 
     def known(self, state: int, action: int) -> int | None:
         return self.end.get((state, action), self.inferred.get((state, action)))
@@ -112,9 +102,9 @@ class MemoryGraph(Walker):
 
     def learn(self, source: int, action: int, end: int) -> None:
         super().learn(source, action, end)
-        back = REVERSE.get(self.names[action], "")
-        if back in self.names and source != end and end not in self.dead:
-            self.inferred.setdefault((end, self.names.index(back)), source)
+        if source != end and end not in self.dead:
+            for back in UNDOES.get(self.numbers[action], set()).intersection(self.numbers):
+                self.inferred.setdefault((end, self.numbers.index(back)), source)
 
     def act(self, obs: Observation, info: Info) -> int:
         here, goal = int(obs["state"]), goal_of(obs)
@@ -132,7 +122,7 @@ class MemoryGraph(Walker):
             s: untried
             for s in steps.keys() | {here}
             if s not in self.dead and s != goal and steps.get(s, 0) + 2 < shortest
-            and (untried := [a for a in range(len(self.names)) if self.known(s, a) is None])
+            and (untried := [a for a in range(len(self.numbers)) if self.known(s, a) is None])
         }  # fmt: skip
         if here in left:
             return int(self.rng.choice(left[here]))
@@ -140,8 +130,8 @@ class MemoryGraph(Walker):
             action = self.first_step(here, is_target, moves)
             if action is not None:
                 return action
-        untried = [a for a in range(len(self.names)) if self.known(here, a) is None]
-        return int(self.rng.choice(untried or range(len(self.names))))
+        untried = [a for a in range(len(self.numbers)) if self.known(here, a) is None]
+        return int(self.rng.choice(untried or range(len(self.numbers))))
 
     @staticmethod
     def distances(start: int, moves: Callable[[int], list[tuple[int, int]]]) -> dict[int, int]:
@@ -160,20 +150,20 @@ class Rules(Walker):
     """Is told the lattice: keeps coordinates, counts what it has not seen as free, and goes straight to the goal.
 
     Without a goal it goes to the nearest place that it has not seen. With a bank, which spans the world, it keeps to
-    places that it has seen if there is such a way. A place is (x, y), or (x, y, heading) of a pose.
+    places that it has seen if there is such a way. A place is (x, y, heading); only poses have another heading than 0.
     """
 
     def forget(self) -> None:
         super().forget()
-        self.place: dict[int, tuple] = {}
-        self.state: dict[tuple, int] = {}
-        self.blocked: set[tuple[tuple, int]] = set()
-        self.walls: set[tuple] = set()
+        self.place: dict[int, Place] = {}
+        self.state: dict[Place, int] = {}
+        self.blocked: set[tuple[Place, int]] = set()
+        self.walls: set[Place] = set()
 
     def reset(self, obs: Observation, info: Info, keep_memories: bool = False) -> None:
         self.pending: list[tuple[int, int, int]] = []
         super().reset(obs, info, keep_memories)
-        self.put(int(obs["state"]), (0, 0, 0) if "forward" in self.names else (0, 0))
+        self.put(int(obs["state"]), (0, 0, 0))
         self.lay_out()
 
     def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
@@ -189,26 +179,19 @@ class Rules(Walker):
             for move in waiting:
                 self.learn(*move)
 
-    def put(self, state: int, place: tuple) -> None:
+    def put(self, state: int, place: Place) -> None:
         """Give a state a place if it has none and the place is not taken."""
         if state not in self.place and place not in self.state:
             self.place[state], self.state[place] = place, state
 
-    def ahead(self, place: tuple, action: int, back: bool = False) -> tuple:
-        """The place where a move leads, or from where it leads there."""
-        name, sign = self.names[action], -1 if back else 1
-        if name.startswith("turn"):
-            turn = sign * (-1 if name == "turn left" else 1)
-            return (*place[:2], (place[2] + turn) % 4)
-        dx, dy = HEADINGS[place[2]] if name == "forward" else STEPS[name]
-        return (place[0] + sign * dx, place[1] + sign * dy, *place[2:])
+    def ahead(self, place: Place, action: int, sign: int = 1) -> Place:
+        """The place where a move leads (1), or from where it leads there (-1)."""
+        return step_by_name(place, self.numbers[action], sign)
 
     def learn(self, source: int, action: int, end: int) -> None:
         super().learn(source, action, end)
         entered = [s for (s, a), e in self.end.items() if a == action and e == end and s != e]
-        if (
-            source != end and len(entered) > 1
-        ):  # an action leads to a state from one other state at most: these are jumps
+        if source != end and len(entered) > 1:  # of several moves by one action to one state, all but one are jumps
             self.blocked |= {(self.place[s], action) for s in entered if s in self.place}
         elif source == end and source in self.place:
             there = self.ahead(self.place[source], action)
@@ -221,25 +204,25 @@ class Rules(Walker):
             if self.place.get(end) != there:  # a jump
                 self.blocked.add((self.place[source], action))
         elif end in self.place:
-            self.put(source, self.ahead(self.place[end], action, back=True))
+            self.put(source, self.ahead(self.place[end], action, -1))
         else:
             self.pending.append((source, action, end))
 
     def act(self, obs: Observation, info: Info) -> int:
         if int(obs["state"]) not in self.place:
-            return int(self.rng.integers(len(self.names)))
+            return int(self.rng.integers(len(self.numbers)))
         here, goal = self.place[int(obs["state"])], goal_of(obs)
         to = None if goal is None else self.place.get(int(goal))
         reach = 2 + sum(np.ptp([place[:2] for place in self.state], axis=0).tolist())
 
-        def moves(place: tuple) -> Iterable[tuple[int, tuple]]:
-            for action in range(len(self.names)):
+        def moves(place: Place) -> Iterable[tuple[int, Place]]:
+            for action in range(len(self.numbers)):
                 there = self.ahead(place, action)
                 free = there[:2] not in self.walls and self.state.get(there) not in self.dead
                 if free and (place, action) not in self.blocked and max(map(abs, there[:2])) <= reach:
                     yield action, there
 
-        def seen(place: tuple) -> Iterable[tuple[int, tuple]]:
+        def seen(place: Place) -> Iterable[tuple[int, Place]]:
             return ((action, there) for action, there in moves(place) if there in self.state)
 
         action = None
@@ -248,7 +231,7 @@ class Rules(Walker):
                 action = self.first_step(here, lambda place: place == to, ways)
         if action is None:
             action = self.first_step(here, lambda place: place not in self.state, moves)
-        return int(self.rng.integers(len(self.names))) if action is None else action
+        return int(self.rng.integers(len(self.numbers))) if action is None else action
 
 
 class QLearning(Walker):
@@ -259,7 +242,7 @@ class QLearning(Walker):
         self.q: dict[int, np.ndarray] = {}
 
     def values(self, state: int) -> np.ndarray:
-        return self.q.setdefault(state, np.ones(len(self.names)))
+        return self.q.setdefault(state, np.ones(len(self.numbers)))
 
     def observe(self, obs: Observation, action: int, next_obs: Observation, info: Info) -> None:
         end, success = int(next_obs["state"]), bool(info.get("is_success"))
@@ -275,4 +258,4 @@ class Random(Walker):
     """Any action."""
 
     def act(self, obs: Observation, info: Info) -> int:
-        return int(self.rng.integers(len(self.names)))
+        return int(self.rng.integers(len(self.numbers)))

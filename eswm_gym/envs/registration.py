@@ -13,9 +13,12 @@ ROOMS = (
 )
 # End of the name, task, memory bank handed out at reset.
 VARIANTS = (("", "navigate", "spanning"), ("Explore", "explore", "none"))
-LATTICE_MAX_STEPS = 60  # six times the longest way across 6 x 6 squares without walls
 MINIGRID_VARIANTS = (("", "navigate", "cover"), ("Explore", "explore", "none"))
-MINIGRID_MAX_STEPS = 60
+# Name in the id, class, most steps in an episode, variants. 60 steps are six times the way across 6 x 6 squares.
+OTHERS = (
+    ("Lattice", "eswm_gym.envs:LatticeEnv", 60, VARIANTS),
+    ("MiniGrid", "eswm_gym.envs.minigrid_room:MiniGridRoomEnv", 60, MINIGRID_VARIANTS),
+)
 
 
 def register_envs() -> None:
@@ -31,21 +34,13 @@ def register_envs() -> None:
                     max_episode_steps=max_steps,
                     kwargs={"radius": radius, "task": task, "memory_bank": memory_bank},
                 )
-    for suffix, task, memory_bank in VARIANTS:
-        env_id = f"ESWM-Lattice{suffix}-v0"
-        if env_id not in gym.registry:
-            gym.register(
-                id=env_id,
-                entry_point="eswm_gym.envs:LatticeEnv",
-                max_episode_steps=LATTICE_MAX_STEPS,
-                kwargs={"task": task, "memory_bank": memory_bank},
-            )
-    for suffix, task, memory_bank in MINIGRID_VARIANTS:
-        env_id = f"ESWM-MiniGrid{suffix}-v0"
-        if env_id not in gym.registry:
-            gym.register(
-                id=env_id,
-                entry_point="eswm_gym.envs.minigrid_room:MiniGridRoomEnv",
-                max_episode_steps=MINIGRID_MAX_STEPS,
-                kwargs={"task": task, "memory_bank": memory_bank},
-            )
+    for name, entry_point, max_steps, variants in OTHERS:
+        for suffix, task, memory_bank in variants:
+            env_id = f"ESWM-{name}{suffix}-v0"
+            if env_id not in gym.registry:
+                gym.register(
+                    id=env_id,
+                    entry_point=entry_point,
+                    max_episode_steps=max_steps,
+                    kwargs={"task": task, "memory_bank": memory_bank},
+                )
