@@ -4,6 +4,7 @@ from eswm_gym.agents.base import Agent
 from eswm_gym.agents.config import AgentConfig
 from eswm_gym.agents.eswm_agent import ESWMAgent
 from eswm_gym.agents.knowledge import Knowledge
+from eswm_gym.agents.large_map import LargeMap, Move
 from eswm_gym.agents.latent_map import LatentMap, latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.open_world import OpenWorldKnowledge
@@ -17,8 +18,10 @@ __all__ = [
     "AgentConfig",
     "ESWMAgent",
     "Knowledge",
+    "LargeMap",
     "LatentMap",
     "MemoryBank",
+    "Move",
     "OpenWorldKnowledge",
     "Place",
     "PlaceMap",

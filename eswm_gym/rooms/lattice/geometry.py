@@ -109,10 +109,17 @@ class Lattice:
     @cached_property
     def edge_of(self) -> np.ndarray:
         """(L, A + W) int, the row in `edges` of each pair in `adjacent`, 0 where it has -1."""
-        number = np.zeros((self.n_locations, self.n_locations), np.int64)
-        number[tuple(self.edges.T)] = number[tuple(self.edges.T[::-1])] = np.arange(len(self.edges))
-        here = np.arange(self.n_locations)[:, None]
-        return _freeze(np.where(self.adjacent < 0, 0, number[here, self.adjacent]))
+        # By search in the sorted pairs, not in an L x L array: large worlds have lattices too.
+        def key(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+            return np.minimum(one, other) * self.n_locations + np.maximum(one, other)
+
+        keys = key(*self.edges.T)
+        order = keys.argsort()
+        found = np.zeros_like(self.adjacent)
+        there = self.adjacent >= 0
+        here, _ = np.nonzero(there)
+        found[there] = order[np.searchsorted(keys[order], key(here, self.adjacent[there]))]
+        return _freeze(found)
 
     @cached_property
     def distances(self) -> np.ndarray:

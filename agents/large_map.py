@@ -1,0 +1,318 @@
+"""A map of a world of any size, imagined window by window with a model that was trained on small rooms (ours).
+
+States are exchangeable names for the model. So a few states around a place are given names of its vocabulary, the model
+imagines how they lie to each other, and what is sure is named back and joined to the map.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from eswm_gym.agents.planning import Plan
+from eswm_gym.agents.supported_moves import SupportedMoves
+from eswm_gym.agents.windows import Answers, Window, ask, chain, tree
+from eswm_gym.world_model import ESWM
+
+PASS = 8  # windows that the model reads at once: as many as a processor's cache holds
+OFTEN = 2  # a state that so many windows of a round hold needs none around itself
+CHAIN, CHAIN_CONFIDENCE = 16, 0.9  # states of a chain, and the least probability of its answers
+AGREE = 2  # so many chains have to agree
+
+
+class Move(NamedTuple):
+    """A known move.
+
+    Attributes:
+        source, end: states.
+        action: an action.
+        probability: the greatest that a window gave it; 1 for a fact.
+        votes: the number of windows that imagined it; 0 for a fact.
+    """
+
+    source: Hashable
+    action: int
+    end: Hashable
+    probability: float
+    votes: int
+
+
+class LargeMap:
+    """The moves of a world: facts, and what a frozen model imagines from windows of them.
+
+    A window is a breadth-first tree of known moves around a state, and the bumps of its states. The model is asked
+    where the unknown moves of its states end. An answer joins the map if it is sure, leads to another state of the
+    window, a move leads back or the model is as sure of where it comes from, and no known move contradicts it: from a
+    state only one action leads to another, and to a state an action leads from one other. It rests on the moves of its
+    window and goes when they do.
+
+    Args:
+        model: frozen world model of symbols, without context.
+        window: the number of states in a window.
+        confidence: the least probability of an answer that joins the map.
+        seed: of the order in which it looks at states.
+
+    Attributes:
+        n_windows: windows that the model has read so far.
+
+    Raises:
+        ValueError: if the model cannot read such a window, or the confidence is no probability.
+    """
+
+    def __init__(self, model: ESWM, window: int = 19, confidence: float = 0.95, seed: int | None = 0) -> None:
+        most = min(model.config.n_states, model.config.max_memories + 1)
+        if not 2 <= window <= most:
+            raise ValueError(f"a window has 2 to {most} states with this model, got {window}")
+        if not 0 <= confidence <= 1:
+            raise ValueError(f"confidence must be a probability, from 0 to 1, got {confidence}")
+        self.model, self.window, self.confidence = model, window, confidence
+        self.rng = np.random.default_rng(seed)
+        self.n_windows = 0
+        self._states: list[Hashable] = []
+        self._number: dict[Hashable, int] = {}
+        self._moves = SupportedMoves(model.config.n_actions)
+        self._looked: dict[int, tuple[int, Collection[int]]] = {}  # when a state was looked around, and at what states
+        self._surprises = 0  # sure answers that contradicted what was known
+
+    def __len__(self) -> int:
+        """The number of known moves, bumps among them."""
+        return len(self._moves)
+
+    def __contains__(self, state: object) -> bool:
+        return state in self._number
+
+    @property
+    def states(self) -> tuple[Hashable, ...]:
+        """All states, in the order in which they came."""
+        return tuple(self._states)
+
+    def transitions(self) -> Iterator[Move]:
+        """All known moves."""
+        return (self._describe(move, end) for move, end in self._moves.ends.items())
+
+    def end_of(self, source: Hashable, action: int, votes: int = 1) -> Hashable | None:
+        """Where a move ends, None if that is not known; an imagined move counts if it has so many votes."""
+        if source not in self._number:
+            return None
+        move = self._move(self._number[source], action)
+        return self._states[self._moves.ends[move]] if self._counts(move, votes) else None
+
+    # Facts
+
+    def add(self, source: Hashable, action: int, end: Hashable) -> None:
+        """Learn a fact. What contradicts it goes, and so does what was imagined from that.
+
+        Raises:
+            ValueError: if there is no such action.
+        """
+        if not 0 <= action < self._moves.n_actions:
+            raise ValueError(f"an action is a number from 0 to {self._moves.n_actions - 1}, got {action}")
+        for state in (source, end):
+            if state not in self._number:
+                self._number[state] = len(self._states)
+                self._states.append(state)
+        self._moves.set_fact(self._move(self._number[source], action), self._number[end])
+
+    def forget(self, state: Hashable, action: int | None = None) -> list[tuple[Hashable, int, Hashable]]:
+        """Delete a move, or all moves from and to a state, and what was imagined from them.
+
+        Args:
+            state: where the move starts.
+            action: of the move. None: all moves from and to the state.
+
+        Returns:
+            The moves that are gone, as (source, action, end).
+
+        Raises:
+            KeyError: if the map does not know the state or the move.
+        """
+        number = self._number[state]
+        if action is None:
+            moves = [move for _, move in self._moves.around(number)] + self._moves.bumps([number])
+        else:
+            moves = [self._move(number, action)]
+            if moves[0] not in self._moves.ends:
+                raise KeyError((state, action))
+        n = self._moves.n_actions
+        return [(self._states[m // n], m % n, self._states[end]) for m, end in self._moves.retract(moves)]
+
+    # Imagination
+
+    def imagine(self, near: Hashable | None = None, windows: float | None = None) -> int:
+        """Imagine windows around states with unknown moves, until nothing is new.
+
+        Args:
+            near: a state in whose window the states lie; None: all states.
+            windows: how many at most; None: no limit.
+
+        Returns:
+            The number of moves that are new.
+
+        Raises:
+            KeyError: if the map does not know the state.
+        """
+        before, left = len(self), math.inf if windows is None else windows
+        while left > 0:
+            if near is None:
+                states = self.rng.permutation(len(self._states)).tolist()
+            else:
+                states = tree(self._moves, self._number[near], self.window).states
+            used = self._round(states, left)
+            left -= used
+            if not used:
+                break
+        return len(self) - before
+
+    def close(self) -> int:
+        """Look for moves between states that are far from each other on the map, as on two sides of a long wall.
+
+        Windows are chains of states with unknown moves. What two of them agree on is a hypothesis, and stays unless
+        windows around it then contradict what is known.
+
+        Returns:
+            The number of moves that are new.
+        """
+        before = len(self)
+        found: dict[frozenset[int], dict[tuple[int, ...], tuple[int, int, float]]] = defaultdict(dict)
+        states = self._moves.unknown(self.rng.permutation(len(self._states)).tolist())
+        starts = list(dict.fromkeys(move // self._moves.n_actions for move in states))
+        for first in range(0, len(starts), PASS):
+            group = [chain(self._moves, state, CHAIN, self.rng) for state in starts[first : first + PASS]]
+            for held, answers in self._answers(group, CHAIN_CONFIDENCE):
+                for move, end, probability in answers:
+                    votes = found[frozenset((move // self._moves.n_actions, end))]
+                    votes[tuple(held)] = move, end, probability
+                    if len(votes) == AGREE:
+                        self._try(votes)
+        return len(self) - before
+
+    def plan(self, start: Hashable, goal: Hashable, votes: int = 1) -> Plan:
+        """A shortest way over known moves.
+
+        Args:
+            start, goal: states.
+            votes: imagined moves count if they have so many.
+
+        Returns:
+            The plan, of states as they were given; `found` is False if no way is known.
+        """
+        if start not in self._number or goal not in self._number:
+            return Plan()
+        first, last = self._number[start], self._number[goal]
+        came, queue = {first: -1}, deque([first])
+        while queue and last not in came:
+            for move in self._moves.of(queue.popleft()):
+                end = self._moves.ends.get(move)
+                if end is not None and end not in came and self._counts(move, votes):
+                    came[end] = move
+                    queue.append(end)
+        if last not in came:
+            return Plan(expanded=len(came))
+        moves = [came[last]] if last != first else []
+        while moves and (source := moves[-1] // self._moves.n_actions) != first:
+            moves.append(came[source])
+        way = [self._describe(move, self._moves.ends[move]) for move in reversed(moves)]
+        states = (self._states[first], *(move.end for move in way))
+        actions = tuple(move.action for move in way)
+        probability = math.prod(move.probability for move in way)
+        return Plan(states, actions, probability, len(came))  # type: ignore[arg-type]  # its states are of any kind
+
+    # Windows
+
+    def _round(self, states: Sequence[int], most: float) -> int:
+        """Imagine windows around those of the states where something is new; returns how many there were."""
+        count, group = 0, list[Window]()
+        times: dict[int, int] = defaultdict(int)  # that a state was in a window
+        for state in states:
+            if count == most:
+                break
+            if times[state] < OFTEN and (window := self._news(state)):
+                count += 1
+                group.append(window)
+                for one in window.states:
+                    times[one] += 1
+                if len(group) == PASS:
+                    self._keep(group)
+                    group = []
+        self._keep(group)
+        return count
+
+    def _news(self, state: int) -> Window | None:
+        """The window around a state with unknown moves, unless the last one there held all of its states and has lost
+        no move since."""
+        moves = self._moves
+        if not moves.unknown([state]):
+            return None
+        when, seen = self._looked.get(state, (-1, ()))
+        if seen and all(moves.changed[one] <= when for one in seen):
+            return None
+        window = tree(moves, state, self.window)
+        self._looked[state] = moves.clock, frozenset(window.states)
+        old = seen and set(window.states) <= set(seen) and all(moves.lost.get(one, -1) <= when for one in seen)
+        return None if old else window
+
+    def _keep(self, group: Sequence[Window]) -> None:
+        for held, answers in self._answers(group, self.confidence):
+            if answers:
+                self._moves.support(held, answers)
+
+    def _try(self, votes: dict[tuple[int, ...], tuple[int, int, float]]) -> None:
+        """Join a hypothesis to the map, unless what follows from it contradicts what is known."""
+        surprises, tried = self._surprises, list[int]()
+        for held, answer in votes.items():
+            if all(move in self._moves.ends for move in held) and (fitting := self._fitting([answer])):
+                self._moves.support(held, fitting)
+                tried.append(answer[0])
+        for move in tried:
+            self.imagine(self._states[move // self._moves.n_actions], PASS)
+        if self._surprises > surprises:
+            self._moves.retract([move for move in tried if move in self._moves.beliefs])
+
+    # Answers
+
+    def _answers(self, group: Sequence[Window], confidence: float) -> Iterator[tuple[Sequence[int], Answers]]:
+        """The moves that each window held, and its answers that fit, in one pass of the model."""
+        self.n_windows += len(group)
+        for held, answers in ask(self.model, self._moves, group, confidence):
+            yield held, self._fitting(answers)
+
+    def _fitting(self, answers: Answers) -> Answers:
+        """The answers that contradict neither each other nor what is known."""
+        moves = self._moves
+        arrivals, pairs = defaultdict[int, int](int), defaultdict[tuple[int, int], int](int)
+        for move, end, _ in answers:
+            arrivals[moves.arrival(move, end)] += 1
+            pairs[move // moves.n_actions, end] += 1
+        fitting = []
+        for move, end, probability in answers:
+            source, arrival = move // moves.n_actions, moves.arrival(move, end)
+            if arrivals[arrival] > 1 or pairs[source, end] > 1:
+                continue
+            if moves.ends.get(move) == end:
+                if move in moves.beliefs:
+                    fitting.append((move, end, probability))
+            elif move in moves.ends or arrival in moves.starts or moves.lead(source, end):
+                self._surprises += 1
+            else:
+                fitting.append((move, end, probability))
+        return fitting
+
+    # Names
+
+    def _move(self, state: int, action: int) -> int:
+        return state * self._moves.n_actions + action
+
+    def _counts(self, move: int, votes: int) -> bool:
+        """Whether a move is a fact or has so many votes."""
+        belief = self._moves.beliefs.get(move)
+        return move in self._moves.ends and (belief is None or len(belief.windows) >= votes)
+
+    def _describe(self, move: int, end: int) -> Move:
+        source, action = divmod(move, self._moves.n_actions)
+        belief = self._moves.beliefs.get(move)
+        sure, votes = (1.0, 0) if belief is None else (belief.probability, len(belief.windows))
+        return Move(self._states[source], action, self._states[end], sure, votes)

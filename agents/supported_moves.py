@@ -1,0 +1,169 @@
+"""The moves of a large map, and what each of them rests on.
+
+Facts rest on nothing. An imagined move rests on the windows that imagined it, and a window on the moves that it held,
+facts or imagined ones. When a move is retracted, all goes that rests on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Belief:
+    """What is kept of an imagined move.
+
+    Attributes:
+        probability: the greatest that a window gave it.
+        windows: those that imagined it.
+    """
+
+    probability: float
+    windows: list[int]
+
+
+class SupportedMoves:
+    """Moves between states that are numbers 0, 1, ...; storage grows with the moves alone.
+
+    A move is the whole number `source * n_actions + action`, and an arrival `end * n_actions + action`. From one state
+    an action leads to one other, and to one state from one other.
+
+    Attributes:
+        ends: where each known move ends; bumps end where they start.
+        starts: where each known arrival comes from; bumps are no arrivals.
+        beliefs: of the moves that are no facts.
+        changed, lost: when a move from or to a state last came or went, and last went, by a clock that counts changes.
+        clock: what it shows now.
+    """
+
+    def __init__(self, n_actions: int) -> None:
+        self.n_actions = n_actions
+        self.ends: dict[int, int] = {}
+        self.starts: dict[int, int] = {}
+        self.beliefs: dict[int, Belief] = {}
+        self.changed: dict[int, int] = {}
+        self.lost: dict[int, int] = {}
+        self.clock = 0
+        self._held: dict[int, tuple[int, ...]] = {}  # the moves that a window held
+        self._imagined: dict[int, list[int]] = {}  # the moves that a window imagined
+        self._windows_with: dict[int, set[int]] = defaultdict(set)  # the windows that held a move
+        self._next_window = 0
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def of(self, state: int) -> range:
+        """The moves from a state, known or not; as arrivals, those to it."""
+        return range(state * self.n_actions, (state + 1) * self.n_actions)
+
+    def arrival(self, move: int, end: int) -> int:
+        return end * self.n_actions + move % self.n_actions
+
+    def unknown(self, states: Iterable[int]) -> list[int]:
+        """The moves from states of which nothing is known."""
+        return [move for state in states for move in self.of(state) if move not in self.ends]
+
+    def bumps(self, states: Iterable[int]) -> list[int]:
+        """The moves from states that end where they start."""
+        return [move for state in states for move in self.of(state) if self.ends.get(move) == state]
+
+    def lead(self, source: int, end: int) -> bool:
+        """Whether a known move leads from one state to another."""
+        return any(self.ends.get(move) == end for move in self.of(source))
+
+    def around(self, state: int) -> Iterator[tuple[int, int]]:
+        """(other state, move) of each known move that leads from or to a state, facts first."""
+        later = []
+        for here in self.of(state):
+            end, start = self.ends.get(here, state), self.starts.get(here, state)
+            for other, move in ((end, here), (start, start * self.n_actions + here % self.n_actions)):
+                if other != state:
+                    if move in self.beliefs:
+                        later.append((other, move))
+                    else:
+                        yield other, move
+        yield from later
+
+    def set_fact(self, move: int, end: int) -> None:
+        """Learn a fact; what contradicts it is retracted."""
+        source, action = divmod(move, self.n_actions)
+        wrong = [move] if self.ends.get(move, end) != end else []
+        rival = self.starts.get(self.arrival(move, end), source) * self.n_actions + action
+        if end != source and rival != move and rival in self.beliefs:
+            wrong.append(rival)
+        self.retract(wrong)
+        if move in self.beliefs:
+            for window in self.beliefs.pop(move).windows:
+                self._imagined[window].remove(move)
+        elif move not in self.ends:
+            self._set(move, end)
+
+    def support(self, held: Sequence[int], imagined: Iterable[tuple[int, int, float]]) -> None:
+        """Learn what a window of moves that it held imagined, as (move, end, probability): no facts, none that
+        contradicts what is known."""
+        window, self._next_window = self._next_window, self._next_window + 1
+        self._held[window], self._imagined[window] = tuple(held), []
+        for move in held:
+            self._windows_with[move].add(window)
+        for move, end, probability in imagined:
+            if move not in self.ends:
+                self._set(move, end)
+            belief = self.beliefs.setdefault(move, Belief(0.0, []))
+            belief.probability = max(belief.probability, probability)
+            belief.windows.append(window)
+            self._imagined[window].append(move)
+
+    def retract(self, moves: Iterable[int]) -> list[tuple[int, int]]:
+        """Delete known moves, and what then rests on no window whose moves are all known.
+
+        Returns:
+            (move, end) of those that are gone.
+        """
+        wrong = dict.fromkeys(moves)
+        gone, queue = dict(wrong), deque(wrong)
+        touched: dict[int, None] = {}
+        while queue:  # all that may follow from them
+            for window in self._windows_with.get(queue.popleft(), ()):
+                if window not in touched:
+                    touched[window] = None
+                    new = [move for move in self._imagined[window] if move not in gone]
+                    gone |= dict.fromkeys(new)
+                    queue.extend(new)
+        saved = True
+        while saved:  # less what follows from the rest all the same
+            saved = False
+            for move in [move for move in gone if move not in wrong]:
+                if any(not any(held in gone for held in self._held[w]) for w in self.beliefs[move].windows):
+                    del gone[move]
+                    saved = True
+        for window in [window for window in touched if any(held in gone for held in self._held[window])]:
+            for held in self._held.pop(window):
+                self._windows_with[held].discard(window)
+            for move in self._imagined.pop(window):
+                self.beliefs[move].windows.remove(window)
+        for move in gone:
+            if move in self.beliefs:
+                for window in self.beliefs.pop(move).windows:
+                    self._imagined[window].remove(move)
+        return [(move, self._unset(move)) for move in gone]
+
+    def _set(self, move: int, end: int) -> None:
+        self.ends[move] = end
+        if end != move // self.n_actions:
+            self.starts[self.arrival(move, end)] = move // self.n_actions
+        self._note(move, end)
+
+    def _unset(self, move: int) -> int:
+        end = self.ends.pop(move)
+        if self.starts.get(self.arrival(move, end)) == move // self.n_actions:
+            del self.starts[self.arrival(move, end)]
+        self._windows_with.pop(move, None)
+        self._note(move, end)
+        self.lost[move // self.n_actions] = self.lost[end] = self.clock
+        return end
+
+    def _note(self, move: int, end: int) -> None:
+        self.clock += 1
+        self.changed[move // self.n_actions] = self.changed[end] = self.clock

@@ -1,0 +1,128 @@
+"""Windows of a large map: parts that a world model can read, and what it answers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from eswm_gym.agents.planning import require_numbers
+from eswm_gym.agents.supported_moves import SupportedMoves
+from eswm_gym.rooms.transitions import MASKED, pad
+from eswm_gym.world_model import ESWM
+
+LEADS_BACK = 0.7  # least probability of the source of an answer, where no move is known to lead back
+
+Answers = list[tuple[int, int, float]]  # (move, end, probability)
+
+
+class Window(NamedTuple):
+    """A part of the map that a model can read.
+
+    Attributes:
+        states: those whose unknown moves it is asked about; their places are their names.
+        moves: the moves that join them.
+    """
+
+    states: list[int]
+    moves: list[int]
+
+
+def tree(moves: SupportedMoves, centre: int, size: int) -> Window:
+    """A breadth-first tree of so many states around one."""
+    states, joined = {centre: None}, list[int]()
+    queue = deque([centre])
+    while queue and len(states) < size:
+        for other, move in moves.around(queue.popleft()):
+            if other not in states and len(states) < size:
+                states[other] = None
+                joined.append(move)
+                queue.append(other)
+    return Window(list(states), joined)
+
+
+def chain(moves: SupportedMoves, state: int, size: int, rng: np.random.Generator) -> Window:
+    """A random chain of at most so many states through one: no two are neighbours but those in a row.
+
+    It goes through states with unknown moves where it can, so that it goes round a wall.
+    """
+    states, joined = {state: None}, list[int]()
+    for _ in range(2):  # to one side, and then to the other
+        here: int | None = state
+        while here is not None and len(states) < size:
+            ways = [
+                (other, move)
+                for other, move in moves.around(here)
+                if other not in states and not any(o in states and o != here for o, _ in moves.around(other))
+            ]
+            ways = [way for way in ways if moves.unknown(way[:1])] or ways
+            here = None
+            if ways:
+                here, move = ways[rng.integers(len(ways))]
+                states[here] = None
+                joined.append(move)
+    return Window(list(states), joined)
+
+
+@torch.inference_mode()
+def ask(
+    model: ESWM, moves: SupportedMoves, windows: Sequence[Window], confidence: float
+) -> Iterator[tuple[list[int], Answers]]:
+    """Ask for the ends of the unknown moves of all states of windows, in one pass.
+
+    An answer is a move between two states of a window that is at least so probable, and to which a move leads back or
+    the model agrees where it comes from.
+
+    Yields:
+        For each window, the moves that the model read: those of the window and bumps; and the answers.
+    """
+    n, held, banks, queries = moves.n_actions, list[list[int]](), list[np.ndarray](), list[np.ndarray]()
+    for states, joined in windows:
+        name = {state: i for i, state in enumerate(states)}
+        held.append([*joined, *moves.bumps(states)][: model.config.max_memories])
+        banks.append(_rows((name[move // n], move % n, name[moves.ends[move]]) for move in held[-1]))
+        queries.append(_rows((name[move // n], move % n, MASKED) for move in _open(moves, states)))
+    if not any(map(len, queries)):
+        return
+    encoded = model.encode(torch.from_numpy(pad(banks)).to(model.device))
+
+    def predicted(some: Sequence[np.ndarray], component: str) -> torch.Tensor:
+        """(B, Q, n_states + 1) probabilities of a component of the queries."""
+        prediction = model.predict(encoded, torch.from_numpy(pad(some)).to(model.device))
+        p = getattr(prediction, component).float().softmax(-1)
+        require_numbers(model, p)
+        return p
+
+    found: list[list[tuple[int, int, int, float]]] = []
+    most, ends = (part.cpu().numpy() for part in predicted(queries, "end").max(-1))
+    for asked, sure, end in zip(queries, most, ends, strict=True):
+        rows = zip(asked.tolist(), end.tolist(), sure.tolist(), strict=False)
+        found.append(
+            [(u, a, v, p) for (u, a, _), v, p in rows if p >= confidence and v not in (u, model.config.n_states)]
+        )
+    doubtful = []
+    for (states, _), answers in zip(windows, found, strict=True):
+        back = {(v, u) for u, _, v, _ in answers}
+        doubtful.append([x for x in answers if (x[0], x[2]) not in back and not moves.lead(states[x[2]], states[x[0]])])
+    if any(doubtful):
+        sources = predicted([_rows((MASKED, a, v) for _, a, v, _ in some) for some in doubtful], "source")
+        for answers, some, source in zip(found, doubtful, sources, strict=True):
+            for i, answer in enumerate(some):
+                if source[i, answer[0]] < LEADS_BACK:
+                    answers.remove(answer)
+    for (states, _), read, answers in zip(windows, held, found, strict=True):
+        yield read, [(states[u] * n + a, states[v], p) for u, a, v, p in answers]
+
+
+def _rows(transitions: Iterable[tuple[int, int, int]]) -> np.ndarray:
+    return np.array(list(transitions), np.int64).reshape(-1, 3)
+
+
+def _open(moves: SupportedMoves, states: Sequence[int]) -> list[int]:
+    """The unknown moves that may lead to another of these states: one to which no such action leads yet."""
+    n = moves.n_actions
+    free = [[state for state in states if state * n + action not in moves.starts] for action in range(n)]
+    return [move for move in moves.unknown(states) if free[move % n] not in ([], [move // n])]

@@ -1,0 +1,93 @@
+"""What rests on what: worked out by hand on small examples, and against a definition by fixed point."""
+
+import numpy as np
+import pytest
+
+from eswm_gym.agents.supported_moves import SupportedMoves
+
+N = 4
+
+
+def moves_of(*facts):
+    moves = SupportedMoves(N)
+    for state, action, end in facts:
+        moves.set_fact(state * N + action, end)
+    return moves
+
+
+def known(moves):
+    return {(move // N, move % N, end) for move, end in moves.ends.items()}
+
+
+def test_what_a_fact_supports_goes_with_it():
+    moves = moves_of((0, 0, 1), (5, 0, 6))
+    moves.support([0], [(1 * N, 2, 0.9)])  # (0, 0, 1) lets it imagine (1, 0, 2)
+    moves.support([1 * N], [(2 * N, 3, 0.9)])  # and that one (2, 0, 3)
+    moves.support([5 * N], [(6 * N, 7, 0.9)])
+    gone = moves.retract([0])
+    assert {move // N for move, _ in gone} == {0, 1, 2}
+    assert known(moves) == {(5, 0, 6), (6, 0, 7)}
+
+
+def test_what_rests_on_something_else_as_well_stays():
+    moves = moves_of((0, 0, 1), (5, 0, 6))
+    moves.support([0], [(1 * N, 2, 0.9)])
+    moves.support([5 * N], [(1 * N, 2, 0.97)])
+    moves.support([1 * N], [(2 * N, 3, 0.9)])
+    assert [move for move, _ in moves.retract([0])] == [0]
+    assert known(moves) == {(5, 0, 6), (1, 0, 2), (2, 0, 3)}
+    assert len(moves.beliefs[1 * N].windows) == 1 and moves.beliefs[1 * N].probability == 0.97
+
+
+def test_moves_that_support_only_each_other_go():
+    moves = moves_of((0, 0, 1))
+    moves.support([0], [(1 * N, 2, 0.9)])
+    moves.support([1 * N], [(2 * N, 3, 0.9)])
+    moves.support([2 * N], [(1 * N, 2, 0.9)])
+    assert len(moves.retract([0])) == 3
+    assert not known(moves) and not moves.beliefs
+
+
+def test_a_fact_takes_the_place_of_what_contradicts_it():
+    moves = moves_of((0, 0, 1))
+    moves.support([0], [(1 * N, 2, 0.9), (3 * N + 1, 4, 0.9)])
+    moves.support([1 * N], [(2 * N, 5, 0.9)])
+    moves.set_fact(1 * N, 9)  # not to 2
+    assert known(moves) == {(0, 0, 1), (1, 0, 9), (3, 1, 4)}
+    moves.set_fact(8 * N + 1, 4)  # only one state leads to 4 by action 1
+    assert known(moves) == {(0, 0, 1), (1, 0, 9), (8, 1, 4)}
+    moves.set_fact(8 * N + 1, 8)  # a wall: the fact of before is outdated
+    assert known(moves) == {(0, 0, 1), (1, 0, 9), (8, 1, 8)}
+    assert moves.starts == {1 * N: 0, 9 * N: 1}
+
+
+def test_what_turns_out_to_be_a_fact_rests_on_nothing():
+    moves = moves_of((0, 0, 1))
+    moves.support([0], [(1 * N, 2, 0.9)])
+    moves.set_fact(1 * N, 2)
+    moves.retract([0])
+    assert known(moves) == {(1, 0, 2)} and not moves.beliefs
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_retraction_leaves_what_follows_from_the_facts_that_are_left(seed):
+    """Random windows; the definition: what the facts support, in one step or more."""
+    rng = np.random.default_rng(seed)
+    moves, facts, windows = SupportedMoves(1), set(range(8)), []
+    for fact in facts:
+        moves.set_fact(fact, fact + 100)
+    for _ in range(25):
+        held = rng.choice(sorted(moves.ends), 2, replace=False).tolist()
+        imagined = [move for move in rng.choice(30, 2, replace=False).tolist() if move not in facts]
+        moves.support(held, [(move, move + 100, 0.9) for move in imagined])
+        windows.append((held, imagined))
+    for fact in rng.permutation(8)[:4].tolist():
+        facts.discard(fact)
+        moves.retract([fact])
+        follows = set(facts)
+        for _ in windows:
+            follows |= {move for held, imagined in windows if follows.issuperset(held) for move in imagined}
+        assert set(moves.ends) == follows
+        assert set(moves.beliefs) == follows - facts
+        # Windows that held what is gone do not come back with it.
+        windows = [(held, imagined) for held, imagined in windows if follows.issuperset(held)]
