@@ -109,6 +109,7 @@ class Lattice:
     @cached_property
     def edge_of(self) -> np.ndarray:
         """(L, A + W) int, the row in `edges` of each pair in `adjacent`, 0 where it has -1."""
+
         # By search in the sorted pairs, not in an L x L array: large worlds have lattices too.
         def key(one: np.ndarray, other: np.ndarray) -> np.ndarray:
             return np.minimum(one, other) * self.n_locations + np.maximum(one, other)

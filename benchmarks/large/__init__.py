@@ -1,0 +1,1 @@
+"""Worlds of thousands of locations, mapped from minimal memory banks."""

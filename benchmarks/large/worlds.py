@@ -1,0 +1,61 @@
+"""Worlds of thousands of locations: a lattice with short straight walls all over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import networkx as nx
+import numpy as np
+
+from eswm_gym.rooms import RoomBatch, lattice_of, spanning_banks
+
+WALLS, RUN = 0.1, (3, 5)  # share of locations that are walls; least and greatest number in a row
+
+Fact = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class World:
+    """A world and a minimal memory bank of it.
+
+    Attributes:
+        lattice: its name and size, as for `lattice_of`.
+        moves: where each move ends that leads from one free state to another, by (state, action).
+        bank: a spanning tree of the free states, one way each, and a bump into each wall beside them.
+    """
+
+    lattice: tuple[str, tuple[int, ...]]
+    moves: dict[tuple[int, int], int]
+    bank: list[Fact]
+
+    @cached_property
+    def graph(self) -> nx.DiGraph:
+        return nx.DiGraph((source, end) for (source, _), end in self.moves.items())
+
+    def pairs(self, n: int, seed: int) -> list[tuple[int, int, int]]:
+        """Draw n starts and goals, with the length of the shortest path."""
+        rng, states = np.random.default_rng(seed), sorted(self.graph)
+        drawn = [rng.choice(states, 2, replace=False).tolist() for _ in range(n)]
+        return [(start, goal, nx.shortest_path_length(self.graph, start, goal)) for start, goal in drawn]
+
+
+def draw_world(shape: str, size: tuple[int, ...], seed: int) -> World:
+    """Draw a world: runs of walls until there are enough; what they cut off from the largest part is wall too."""
+    rng, lattice = np.random.default_rng(seed), lattice_of(shape, size)
+    walls = np.zeros(lattice.n_locations, bool)
+    while walls.sum() < WALLS * lattice.n_locations:
+        tip, way = rng.integers(lattice.n_locations), rng.integers(lattice.n_actions)
+        for _ in range(rng.integers(RUN[0], RUN[1] + 1)):
+            if tip >= 0:
+                walls[tip], tip = True, lattice.neighbors[tip, way]
+    left = nx.Graph(lattice.edges[~walls[lattice.edges].any(1)].tolist())
+    walls[:] = True
+    walls[list(max(nx.connected_components(left), key=len))] = False
+    states = rng.permutation(lattice.n_locations)
+    room = RoomBatch(lattice, states[None], walls[None], np.ones((1, len(walls)), bool))
+    bank = spanning_banks(rng, room).transitions()[0].tolist()
+    ends = room.targets()[0]
+    start, action = np.nonzero((ends != np.arange(len(walls))[:, None]) & ~walls[:, None])
+    moves = zip(states[start].tolist(), action.tolist(), states[ends[start, action]].tolist(), strict=True)
+    return World((shape, size), {(s, a): e for s, a, e in moves}, [(s, a, e) for s, a, e in bank if a >= 0])

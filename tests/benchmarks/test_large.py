@@ -1,0 +1,75 @@
+"""Large worlds and what is compared in them, on worlds small enough to work out by hand."""
+
+import json
+
+import networkx as nx
+import pytest
+from large.command import Graph, integrate_paths, main, quality, remember, walk
+from large.worlds import World, draw_world
+
+from eswm_gym.agents import Plan
+from eswm_gym.rooms import lattice_of
+
+# Four squares around a point; the bank goes round three sides: right, down and left.
+LATTICE = lattice_of("square", (2, 2))
+LEFT, DOWN, RIGHT, UP = range(4)
+NW, NE, SE, SW = 10, 11, 12, 13
+ROUND = [(NW, RIGHT, NE), (NE, DOWN, SE), (SE, LEFT, SW), (NW, UP, NW)]
+MOVES = {
+    (NW, RIGHT): NE, (NE, LEFT): NW, (NE, DOWN): SE, (SE, UP): NE,
+    (SE, LEFT): SW, (SW, RIGHT): SE, (SW, UP): NW, (NW, DOWN): SW,
+}  # fmt: skip
+WORLD = World(("square", (2, 2)), MOVES, ROUND)
+
+
+def test_rivals_know_what_they_are_told():
+    graph, integrated = remember(ROUND, LATTICE), integrate_paths(ROUND, LATTICE)
+    assert quality(WORLD, graph.moves()) == (3 / 5, 1.0)
+    assert quality(WORLD, integrated.moves()) == (1.0, 1.0)
+    assert len(graph.plan(NW, SW)) == 3 and len(integrated.plan(NW, SW)) == 1
+    assert not graph.plan(NW, 99).found
+
+
+def test_recall_and_precision():
+    found = dict.fromkeys([(NE, LEFT), (SE, UP)], NW)  # the first is right
+    assert quality(WORLD, found | {(NW, RIGHT): SE}) == (1 / 5, 1 / 2)  # what the bank holds does not count
+    assert quality(WORLD, {}) == (0.0, None)
+
+
+def test_a_walk_learns_from_what_goes_wrong():
+    wrong = Graph({(NW, RIGHT): SW, (NW, DOWN): SW}, 4)
+    assert walk(WORLD, wrong, NW, NE, 1) is None  # NE is nowhere on this map
+    wrong = Graph({(NW, RIGHT): SW, (NE, DOWN): SE, (SE, LEFT): SW}, 4)
+    assert walk(WORLD, wrong, NW, SW, 1) == 3.0
+    assert wrong.moves()[NW, RIGHT] == NE
+
+    class Stubborn(Graph):
+        def plan(self, start, goal):
+            return Plan((start, goal), (UP,), 1.0)
+
+    assert walk(WORLD, Stubborn({}, 4), NW, SE, 2) is None
+
+
+@pytest.mark.parametrize(("shape", "size"), [("hexagon", (9,)), ("square", (16, 16))])
+def test_worlds_are_connected_and_their_banks_span_them(shape, size):
+    world, lattice = draw_world(shape, size, 3), lattice_of(shape, size)
+    assert nx.is_strongly_connected(world.graph)
+    walls = lattice.n_locations - len(world.graph)
+    assert 0.1 * lattice.n_locations <= walls < 0.2 * lattice.n_locations
+    tree = nx.Graph((s, e) for s, _, e in world.bank if s != e)
+    assert nx.is_tree(tree) and set(tree) == set(world.graph)
+    assert all(world.moves.get((s, a), s) == e for s, a, e in world.bank)
+    assert draw_world(shape, size, 3) == world != draw_world(shape, size, 4)
+    for start, goal, steps in world.pairs(5, 0):
+        assert nx.shortest_path_length(world.graph, start, goal) == steps > 0
+
+
+def test_large(tmp_path):
+    rows = main(["--quick", "--json", str(tmp_path / "out.json")])
+    assert json.loads((tmp_path / "out.json").read_text())["benchmark"] == "large"
+    value = {(row.method, row.metric): row.value for row in rows}
+    assert value["path-integration", "recall"] == value["path-integration", "path_ratio"] == 1
+    assert value["memory-graph", "precision"] == value["memory-graph", "success_rate"] == 1
+    assert 0 <= value["eswm", "recall"] <= 1 and value["eswm", "cpu_seconds"] > 0
+    with pytest.raises(SystemExit):
+        main(["hexagon-7"])
