@@ -76,6 +76,7 @@ class LargeMap:
         self._number: dict[Hashable, int] = {}
         self._moves = SupportedMoves(model.config.n_actions)
         self._looked: dict[int, tuple[int, Collection[int]]] = {}  # when a state was looked around, and at what states
+        self._asked_back: set[int] = set()  # the moves of which the model was asked what undoes them
         self._surprises = 0  # sure answers that contradicted what was known
 
     def __len__(self) -> int:
@@ -109,13 +110,14 @@ class LargeMap:
         Raises:
             ValueError: if there is no such action.
         """
-        if not 0 <= action < self._moves.n_actions:
-            raise ValueError(f"an action is a number from 0 to {self._moves.n_actions - 1}, got {action}")
+        self._move(0, action)  # refuses an action before anything is kept
         for state in (source, end):
             if state not in self._number:
                 self._number[state] = len(self._states)
                 self._states.append(state)
-        self._moves.set_fact(self._move(self._number[source], action), self._number[end])
+        move = self._move(self._number[source], action)
+        self._moves.set_fact(move, self._number[end])
+        self._asked_back.discard(move)
 
     def forget(self, state: Hashable, action: int | None = None) -> list[tuple[Hashable, int, Hashable]]:
         """Delete a move, or all moves from and to a state, and what was imagined from them.
@@ -163,7 +165,7 @@ class LargeMap:
                 states = tree(self._moves, self._number[near], self.window).states
             used = self._round(states, left)
             left -= used
-            if not used:
+            if not used and not self._ask_for_ways_back(states):
                 break
         return len(self) - before
 
@@ -241,6 +243,23 @@ class LargeMap:
         self._keep(group)
         return count
 
+    def _ask_for_ways_back(self, states: Sequence[int]) -> int:
+        """Ask once, of each move to one of these states that no known move undoes, what a model says that sees nothing
+        else: a large window can make it doubt the nearest. Returns how many moves are new."""
+        before, moves = len(self), self._moves
+        ways = [
+            (start, here, move)
+            for here in states
+            for action in range(moves.n_actions)
+            if (start := moves.starts.get(here * moves.n_actions + action)) is not None
+            and not moves.lead(here, start)
+            and (move := start * moves.n_actions + action) not in self._asked_back
+        ]
+        self._asked_back.update(move for *_, move in ways)
+        for first in range(0, len(ways), PASS):
+            self._keep([Window([start, here], [move]) for start, here, move in ways[first : first + PASS]])
+        return len(self) - before
+
     def _news(self, state: int) -> Window | None:
         """The window around a state with unknown moves, unless the last one there held all of its states and has lost
         no move since."""
@@ -304,6 +323,8 @@ class LargeMap:
     # Names
 
     def _move(self, state: int, action: int) -> int:
+        if not 0 <= action < self._moves.n_actions:
+            raise ValueError(f"an action is a number from 0 to {self._moves.n_actions - 1}, got {action}")
         return state * self._moves.n_actions + action
 
     def _counts(self, move: int, votes: int) -> bool:

@@ -62,7 +62,28 @@ FOREIGN_NOTHING = Table(
     between=", ",
 )
 
+LARGE = Table(
+    "world",
+    {
+        f"{name}, `{method}`": of(setting=setting, method=method)
+        for name, setting in {"1,027 hexagons": "hexagon-1027", "1,024 squares": "square-1024"}.items()
+        for method in ("memory-graph", "path-integration", "eswm", "eswm-closed")
+    },
+    {
+        title: of(metric=metric)
+        for title, metric in {
+            "CPU seconds": "cpu_seconds",
+            "recall": "recall",
+            "precision": "precision",
+            "success": "success_rate",
+            "steps over shortest path": "path_ratio",
+        }.items()
+    },
+    of(file="large"),
+)
+
 WORLD_TABLES = {
+    "large": LARGE,
     "worlds": WORLDS,
     "worlds-permuted": WORLDS_PERMUTED,
     "foreign-bank": FOREIGN_BANK,

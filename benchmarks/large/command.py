@@ -46,7 +46,8 @@ PATIENCE = 20  # an agent gives up after so many times the shortest path
 class Map(Protocol):
     """What a method has to be able to do."""
 
-    def add(self, source: int, action: int, end: int) -> None: ...
+    def correct(self, source: int, action: int, end: int) -> None:
+        """Learn that a move ends elsewhere than the map says."""
 
     def plan(self, start: int, goal: int) -> Plan: ...
 
@@ -55,7 +56,11 @@ class Map(Protocol):
 
 
 class Windows(LargeMap):
-    """The model's map."""
+    """The model's map. What goes with a move that turns out to be wrong is imagined anew."""
+
+    def correct(self, source: int, action: int, end: int) -> None:
+        self.add(source, action, end)
+        self.imagine()
 
     def moves(self) -> dict[tuple[int, int], int]:
         return {(move.source, move.action): move.end for move in self.transitions()}  # type: ignore[misc]
@@ -67,7 +72,7 @@ class Graph:
     def __init__(self, ends: dict[tuple[int, int], int], n_actions: int) -> None:
         self.ends, self.n_actions = ends, n_actions
 
-    def add(self, source: int, action: int, end: int) -> None:
+    def correct(self, source: int, action: int, end: int) -> None:
         self.ends[source, action] = end
 
     def moves(self) -> dict[tuple[int, int], int]:
@@ -150,7 +155,7 @@ def walk(world: World, found: Map, start: int, goal: int, shortest: int) -> floa
         for action, expected in zip(plan.actions, plan.states[1:], strict=True):
             source, here, steps = here, world.moves.get((here, action), here), steps + 1
             if here != expected:
-                found.add(source, action, here)
+                found.correct(source, action, here)
                 break
         if steps > PATIENCE * shortest:
             return None

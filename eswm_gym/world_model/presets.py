@@ -254,10 +254,10 @@ PRESETS = {
             codes=len(CODES),
         ),
         sources=(
-            *_known("hexagon", 0.15),
-            *_known("square", 0.15),
-            *_known("diagonal", 0.08),
-            *_known("pose", 0.28),
+            *_known("hexagon", 0.13),
+            *_known("square", 0.13),
+            *_known("diagonal", 0.06),
+            *_known("pose", 0.34),
             *(
                 source
                 for shape in ("hexagon", "square", "diagonal", "pose")

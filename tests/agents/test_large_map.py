@@ -184,6 +184,8 @@ def test_wrong_arguments():
     with pytest.raises(ValueError, match="from 0 to 3, got 4"):
         world.add((0, 0), 4, (1, 0))
     assert world.states == ((0, 0), (1, 0)) and len(world) == 1
+    with pytest.raises(ValueError, match="got -1"):
+        world.end_of((1, 0), -1)
     with pytest.raises(KeyError):
         world.forget("nowhere")
     with pytest.raises(KeyError):
