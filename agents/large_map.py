@@ -144,7 +144,7 @@ class LargeMap:
 
     # Imagination
 
-    def imagine(self, near: Hashable | None = None, windows: float | None = None) -> int:
+    def imagine(self, near: Hashable | None = None, windows: int | None = None) -> int:
         """Imagine windows around states with unknown moves, until nothing is new.
 
         Args:
@@ -157,15 +157,13 @@ class LargeMap:
         Raises:
             KeyError: if the map does not know the state.
         """
-        before, left = len(self), math.inf if windows is None else windows
-        while left > 0:
+        before, most = len(self), math.inf if windows is None else self.n_windows + windows
+        while self.n_windows < most:
             if near is None:
                 states = self.rng.permutation(len(self._states)).tolist()
             else:
                 states = tree(self._moves, self._number[near], self.window).states
-            used = self._round(states, left)
-            left -= used
-            if not used and not self._ask_for_ways_back(states):
+            if not self._round(states, most) and not self._ask_for_ways_back(states, most):
                 break
         return len(self) - before
 
@@ -225,15 +223,15 @@ class LargeMap:
 
     # Windows
 
-    def _round(self, states: Sequence[int], most: float) -> int:
-        """Imagine windows around those of the states where something is new; returns how many there were."""
-        count, group = 0, list[Window]()
+    def _round(self, states: Sequence[int], most: float) -> bool:
+        """Imagine windows around those of the states where something is new, up to so many that were read in all;
+        returns whether there were any."""
+        group, before = list[Window](), self.n_windows
         times: dict[int, int] = defaultdict(int)  # that a state was in a window
         for state in states:
-            if count == most:
+            if self.n_windows + len(group) >= most:
                 break
             if times[state] < OFTEN and (window := self._news(state)):
-                count += 1
                 group.append(window)
                 for one in window.states:
                     times[one] += 1
@@ -241,11 +239,12 @@ class LargeMap:
                     self._keep(group)
                     group = []
         self._keep(group)
-        return count
+        return self.n_windows > before
 
-    def _ask_for_ways_back(self, states: Sequence[int]) -> int:
+    def _ask_for_ways_back(self, states: Sequence[int], most: float) -> int:
         """Ask once, of each move to one of these states that no known move undoes, what a model says that sees nothing
-        else: a large window can make it doubt the nearest. Returns how many moves are new."""
+        else: a large window can make it doubt the nearest. Up to so many windows that were read in all; returns how
+        many moves are new."""
         before, moves = len(self), self._moves
         ways = [
             (start, here, move)
@@ -255,6 +254,8 @@ class LargeMap:
             and not moves.lead(here, start)
             and (move := start * moves.n_actions + action) not in self._asked_back
         ]
+        if math.isfinite(most):
+            ways = ways[: int(most) - self.n_windows]
         self._asked_back.update(move for *_, move in ways)
         for first in range(0, len(ways), PASS):
             self._keep([Window([start, here], [move]) for start, here, move in ways[first : first + PASS]])

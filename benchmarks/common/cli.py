@@ -25,14 +25,22 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, description: str | None) -> None:
         super().__init__(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        self.settings: list[str] = []
         self.add_argument("--seed", type=int, default=0, help="seed of rooms and agents (default 0)")
         self.add_argument("--quick", action="store_true", help="a small run that shows that everything works")
         self.add_argument("--device", default="cpu", help="where the model runs: cpu or cuda (default cpu)")
         self.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
         self.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
 
+    def add_settings(self, settings: Iterable[str]) -> None:
+        """Let the user choose some of these settings, as `settings`; none stands for all."""
+        self.settings = list(settings)
+        self.add_argument("settings", nargs="*", metavar="SETTING", help="only these (default: all)")
+
     def parse_args(self, args=None, namespace=None):  # type: ignore[override]
         parsed = super().parse_args(args, namespace)
+        if unknown := set(vars(parsed).get("settings", ())) - set(self.settings):
+            self.error(f"no setting {', '.join(sorted(unknown))}; there are {', '.join(self.settings)}")
         parsed.options = list(sys.argv[1:] if args is None else args)
         return parsed
 

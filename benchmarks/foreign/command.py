@@ -49,13 +49,11 @@ BUDGET, LEARNERS_BUDGET = 1000, 5000  # steps from nothing; of those that learn 
 
 def main(argv: list[str] | None = None) -> list[Row]:
     options = Parser(__doc__)
-    options.add_argument("settings", nargs="*", metavar="SETTING", help="only these (default: all)")
+    options.add_settings(WORLDS)
     options.add_argument("--episodes", type=int, default=60, help="from spanning banks (default 60)")
     options.add_argument("--runs", type=int, default=3, help="from nothing, and layouts (default 3)")
     options.add_argument("--model", default="lattices", metavar="NAME|FILE", help="pretrained or saved (%(default)s)")
     args = options.parse_args(argv)
-    if unknown := set(args.settings) - set(WORLDS):
-        options.error(f"no setting {', '.join(sorted(unknown))}; there are {', '.join(WORLDS)}")
     if args.quick:
         args.settings, args.episodes, args.runs = args.settings or ["frozen-lake-4x4"], 3, 1
     model = find_model(args.model, args.device)

@@ -7,12 +7,11 @@ from functools import cached_property
 
 import networkx as nx
 import numpy as np
+from worlds.rivals import Fact
 
 from eswm_gym.rooms import RoomBatch, lattice_of, spanning_banks
 
 WALLS, RUN = 0.1, (3, 5)  # share of locations that are walls; least and greatest number in a row
-
-Fact = tuple[int, int, int]
 
 
 @dataclass(frozen=True)

@@ -91,14 +91,12 @@ def show(rows: Sequence[Row]) -> None:
 
 def main(argv: list[str] | None = None) -> list[Row]:
     options = Parser(__doc__)
-    options.add_argument("settings", nargs="*", metavar="SETTING", help="only these (default: all)")
+    options.add_settings(SETTINGS)
     options.add_argument("--rooms", type=int, default=450, help="rooms of each setting, 48 queries each (default 450)")
     options.add_argument(
         "--model", default="lattices", metavar="NAME|FILE", help="a model, pretrained or saved (default %(default)s)"
     )
     args = options.parse_args(argv)
-    if unknown := set(args.settings) - set(SETTINGS):
-        options.error(f"no setting {', '.join(sorted(unknown))}; there are {', '.join(SETTINGS)}")
     model, rooms, seed = find_model(args.model, args.device), 4 if args.quick else args.rooms, model_seed(args.seed)
     rows = []
     for setting in progress(args.settings or list(SETTINGS), "worlds"):

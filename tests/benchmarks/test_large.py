@@ -1,14 +1,17 @@
 """Large worlds and what is compared in them, on worlds small enough to work out by hand."""
 
 import json
+from functools import partial
 
 import networkx as nx
 import pytest
-from large.command import Graph, integrate_paths, main, quality, remember, walk
+from large.command import follow, main, map_of, quality, walk
 from large.worlds import World, draw_world
+from worlds.rivals import UNDOES, remember, told
 
-from eswm_gym.agents import Plan
-from eswm_gym.rooms import lattice_of
+from eswm_gym.agents import LargeMap, Plan
+from eswm_gym.rooms import lattice_of, move_numbers
+from eswm_gym.world_model import NumberedActions, load_pretrained
 
 # Four squares around a point; the bank goes round three sides: right, down and left.
 LATTICE = lattice_of("square", (2, 2))
@@ -22,32 +25,36 @@ MOVES = {
 WORLD = World(("square", (2, 2)), MOVES, ROUND)
 
 
+MODEL = NumberedActions(load_pretrained("lattices"), move_numbers(LATTICE.actions).tolist())  # imagines nothing here
+
+
 def test_rivals_know_what_they_are_told():
-    graph, integrated = remember(ROUND, LATTICE), integrate_paths(ROUND, LATTICE)
-    assert quality(WORLD, graph.moves()) == (3 / 5, 1.0)
-    assert quality(WORLD, integrated.moves()) == (1.0, 1.0)
+    graph = follow(ROUND, MODEL, LATTICE, partial(remember, undoes=UNDOES))
+    integrated = follow(ROUND, MODEL, LATTICE, told(LATTICE))
+    assert quality(WORLD, graph) == (3 / 5, 1.0)
+    assert quality(WORLD, integrated) == (1.0, 1.0)
     assert len(graph.plan(NW, SW)) == 3 and len(integrated.plan(NW, SW)) == 1
     assert not graph.plan(NW, 99).found
 
 
 def test_recall_and_precision():
-    found = dict.fromkeys([(NE, LEFT), (SE, UP)], NW)  # the first is right
-    assert quality(WORLD, found | {(NW, RIGHT): SE}) == (1 / 5, 1 / 2)  # what the bank holds does not count
-    assert quality(WORLD, {}) == (0.0, None)
+    found = [(NE, LEFT, NW), (SE, UP, NW)]  # the first is right
+    assert quality(WORLD, map_of([*found, (NW, RIGHT, SE)], MODEL)) == (1 / 5, 1 / 2)  # the bank does not count
+    assert quality(WORLD, map_of([], MODEL)) == (0.0, None)
 
 
 def test_a_walk_learns_from_what_goes_wrong():
-    wrong = Graph({(NW, RIGHT): SW, (NW, DOWN): SW}, 4)
+    wrong = map_of([(NW, RIGHT, SW), (NW, DOWN, SW)], MODEL)
     assert walk(WORLD, wrong, NW, NE, 1) is None  # NE is nowhere on this map
-    wrong = Graph({(NW, RIGHT): SW, (NE, DOWN): SE, (SE, LEFT): SW}, 4)
+    wrong = map_of([(NW, RIGHT, SW), (NE, DOWN, SE), (SE, LEFT, SW)], MODEL)
     assert walk(WORLD, wrong, NW, SW, 1) == 3.0
-    assert wrong.moves()[NW, RIGHT] == NE
+    assert wrong.end_of(NW, RIGHT) == NE
 
-    class Stubborn(Graph):
-        def plan(self, start, goal):
+    class Stubborn(LargeMap):
+        def plan(self, start, goal, votes=1):
             return Plan((start, goal), (UP,), 1.0)
 
-    assert walk(WORLD, Stubborn({}, 4), NW, SE, 2) is None
+    assert walk(WORLD, Stubborn(MODEL), NW, SE, 2) is None
 
 
 @pytest.mark.parametrize(("shape", "size"), [("hexagon", (9,)), ("square", (16, 16))])
