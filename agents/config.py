@@ -26,6 +26,8 @@ class AgentConfig:
             the rooms of this package, "caution" in worlds of others, where a wrong step may end the episode.
         capacity: the greatest number of transitions in the bank; None: as many as the model was trained for.
         confidence: an outcome of at most this probability is uncertain.
+        window: the model reads windows of so many states of a world of any size, see `LargeMap`. None: it reads the
+            bank as a whole.
         beta, gamma: weights of the entropy in the paper's rule (algorithm "Explore Function").
 
     Raises:
@@ -39,6 +41,7 @@ class AgentConfig:
     cost: str | None = None
     capacity: int | None = None
     confidence: float = 0.8
+    window: int | None = None
     beta: float = 0.2
     gamma: float = 0.1
 
@@ -48,6 +51,13 @@ class AgentConfig:
             algorithm=(self.algorithm, ALGORITHMS),
             cost=(self.cost, (None, *COSTS)),
         )
+        fits = self.trust_memory and self.names_frontiers and self.algorithm == "dijkstra"
+        if self.window is not None and not fits:
+            raise ValueError(
+                f"a window of {self.window} goes with trust_memory=True, exploration 'frontier' or "
+                f"'frontier-unordered' and algorithm 'dijkstra', got {self.trust_memory}, {self.exploration!r} and "
+                f"{self.algorithm!r}"
+            )
         if not 0 <= self.confidence <= 1:
             raise ValueError(f"confidence must be a probability, from 0 to 1, got {self.confidence}")
         for name, weight in (("beta", self.beta), ("gamma", self.gamma)):

@@ -11,8 +11,8 @@ import numpy as np
 
 from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, end_of, goal_of
 from eswm_gym.agents.config import ALGORITHMS, AgentConfig
-from eswm_gym.agents.exploration import curiosity, most_uncertain, nearest_frontier
 from eswm_gym.agents.knowledge import Knowledge, knowledge_of
+from eswm_gym.agents.large_knowledge import LargeKnowledge
 from eswm_gym.agents.latent_map import LatentMap
 from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.planning import CERTAIN_MOVE, COSTS, Plan, TransitionTable, follow, search
@@ -53,10 +53,10 @@ class ESWMAgent(Agent):
     route: list[tuple[int, int]]
 
     def __init__(self, model: ESWM, *, seed: int | None = None, **options: Any) -> None:
-        self.model, config = model, AgentConfig(**options)
-        if knowledge_of(model).is_limited:
-            config = replace(config, capacity=config.capacity_of(model.config.max_memories))
-        self.config = config
+        self.model = model
+        self.config = config = AgentConfig(**options)
+        if self._kind.is_limited:
+            self.config = replace(config, capacity=config.capacity_of(model.config.max_memories))
         self.rng = np.random.default_rng(seed)
         self._begin(())
 
@@ -186,9 +186,9 @@ class ESWMAgent(Agent):
             raise ValueError(f"{algorithm} needs a latent map, which {model} does not have: use 'dijkstra'")
         start, goal = self.number(start), self.number(goal)
         self.knowledge.check(start, goal)
-        table = self.imagined(start)
         if algorithm == "dijkstra":
-            return search(table, start, goal, horizon, cost)
+            return self.knowledge.search(start, goal, horizon, cost)
+        table = self.imagined(start)
         if self.model.latent_radius is None:
             raise ValueError("this model comes without a latent radius: see eswm_gym.agents.latent_radius")
         latent = self.latent_map()
@@ -213,18 +213,11 @@ class ESWMAgent(Agent):
         if config.names_frontiers:
             if knowledge.name_unknown_ends(state, actions):
                 knowledge.imagine([knowledge], [state])
-            table, ordered = knowledge.table_at(state), config.exploration == "frontier"
-            action = nearest_frontier(table, knowledge.places, state, actions, self.rng, ordered)
+            action = knowledge.to_frontier(state, actions, self.rng, config.exploration == "frontier")
             if action is not None:
                 return action
-        table = self.imagined(state).with_facts(knowledge.bumps(state, actions))
-        doubt = 1 - table.with_facts(self.memory).probability
-        uncertain = curiosity(table, config.confidence, config.beta, config.gamma)
-        for score in (uncertain, np.where(doubt > 0, doubt, -np.inf)):
-            action = most_uncertain(table, score, state, self.rng)
-            if action is not None:
-                return action
-        return int(self.rng.choice(actions))
+        action = knowledge.to_doubt(state, actions, self.rng)
+        return int(self.rng.choice(actions)) if action is None else action
 
     def imagined(self, state: Any) -> TransitionTable:
         """Where each move from each known state and from this one leads; imagined anew when something surprised."""
@@ -258,9 +251,14 @@ class ESWMAgent(Agent):
                 explorers.append((agent, state))
         _imagine(explorers)
 
+    @property
+    def _kind(self) -> type[Knowledge]:
+        """The kind of its knowledge."""
+        return knowledge_of(self.model) if self.config.window is None else LargeKnowledge
+
     def _begin(self, memories: Iterable, numbers: tuple[int, ...] | None = None) -> None:
         model = self.model if numbers is None else NumberedActions(self.model, numbers)
-        self.knowledge = knowledge_of(model)(model, self.config, memories)
+        self.knowledge = self._kind(model, self.config, memories)
         self.numbers, self.n_actions, self.route = numbers, model.config.n_actions, []
 
     def _notice(self, obs: Observation, state: int, actions: Collection[int]) -> None:

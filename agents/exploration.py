@@ -8,6 +8,7 @@ which would be the hardest to visit later. "frontier-unordered" takes any of the
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Protocol
 
 import numpy as np
 
@@ -51,8 +52,15 @@ def most_uncertain(table: TransitionTable, score: np.ndarray, state: int, rng: n
     return min(found, key=lambda plan: (len(plan), -plan.probability)).actions[0] if found else None
 
 
+class Ends(Protocol):
+    """What says where moves end."""
+
+    def ends_of(self, state: int) -> list[int]:
+        """(A,) the state or place where each move from a state or place ends, UNKNOWN if it is not known."""
+
+
 def nearest_frontier(
-    table: TransitionTable,
+    table: Ends,
     places: Mapping[int, Place],
     state: int,
     actions: Collection[int],
@@ -64,7 +72,7 @@ def nearest_frontier(
     A place next to a wall counts as one step farther than it is: walls and rims go on, and a bump costs a step.
 
     Args:
-        table: what the model imagines, named places included.
+        table: what the agent knows and the model imagines, named places included.
         places: what each named place is.
         state: where the agent is.
         actions: what it may choose from here.
@@ -72,14 +80,9 @@ def nearest_frontier(
         ordered: whether walls and `OPENNESS` count, and not the distance alone.
     """
 
-    def ends_of(place: int) -> list[int]:
-        """The ends of the moves from a place, UNKNOWN where the table does not have the place."""
-        row = table.row(place)
-        return [UNKNOWN] * table.end.shape[1] if row is None else table.end[row].tolist()
-
     def around(place: int) -> list[Place]:
         """What lies next to a place, if that counts."""
-        ends = (end for end in ends_of(place) if end not in (UNKNOWN, place)) if ordered else ()
+        ends = (end for end in table.ends_of(place) if end not in (UNKNOWN, place)) if ordered else ()
         return [places.get(end, Place.VISITED) for end in ends]
 
     # Breadth first: the moves that first reach each place, ring by ring.
@@ -88,7 +91,7 @@ def nearest_frontier(
     while ring or risky:
         found, risky, following = risky, [], []
         for here in ring:
-            ends = ends_of(here)
+            ends = table.ends_of(here)
             for action in actions if here == state else range(len(ends)):
                 end = ends[action]
                 step = action if here == state else first[here]

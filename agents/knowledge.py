@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from eswm_gym.agents.config import AgentConfig
+from eswm_gym.agents.exploration import curiosity, most_uncertain, nearest_frontier
 from eswm_gym.agents.latent_map import LatentMap
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.places import Place
-from eswm_gym.agents.planning import UNKNOWN, TransitionTable
+from eswm_gym.agents.planning import UNKNOWN, Plan, TransitionTable, search
 from eswm_gym.world_model import ESWM
 
 if TYPE_CHECKING:
@@ -127,6 +128,32 @@ class Knowledge(ABC):
             Whether there are new names.
         """
         return False
+
+    # Where to go
+
+    def search(self, start: int, goal: int, horizon: int | None, cost: str) -> Plan:
+        """The best plan by Dijkstra's algorithm; arguments as for `eswm_gym.agents.search`."""
+        return search(self.imagined(start), start, goal, horizon, cost)
+
+    def to_frontier(self, state: int, actions: Collection[int], rng: np.random.Generator, ordered: bool) -> int | None:
+        """The first move towards a place not visited yet, None if no way is known; arguments as for
+        `nearest_frontier`."""
+        return nearest_frontier(self.table_at(state), self.places, state, actions, rng, ordered)
+
+    def to_doubt(self, state: int, actions: Collection[int], rng: np.random.Generator) -> int | None:
+        """The first move towards what the model is unsure of, by the paper's rule; else towards that of which it is
+        least sure; None if there is nothing that the agent does not remember."""
+        table = self.imagined(state).with_facts(self.bumps(state, actions))
+        doubt = 1 - table.with_facts(self.memory).probability
+        config = self.config
+        for score in (
+            curiosity(table, config.confidence, config.beta, config.gamma),
+            np.where(doubt > 0, doubt, -np.inf),
+        ):
+            action = most_uncertain(table, score, state, rng)
+            if action is not None:
+                return action
+        return None
 
     # What happens
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -95,12 +95,29 @@ class LargeMap:
         """All known moves."""
         return (self._describe(move, end) for move, end in self._moves.ends.items())
 
+    def move(self, source: Hashable, action: int) -> Move | None:
+        """A known move, None if it is not known."""
+        if source not in self._number:
+            return None
+        move = self._move(self._number[source], action)
+        return self._describe(move, self._moves.ends[move]) if move in self._moves.ends else None
+
     def end_of(self, source: Hashable, action: int, votes: int = 1) -> Hashable | None:
         """Where a move ends, None if that is not known; an imagined move counts if it has so many votes."""
         if source not in self._number:
             return None
         move = self._move(self._number[source], action)
         return self._states[self._moves.ends[move]] if self._counts(move, votes) else None
+
+    def moves_to(self, state: Hashable) -> list[Move]:
+        """The known moves from other states to a state.
+
+        Raises:
+            KeyError: if the map does not know the state.
+        """
+        number, starts, n = self._number[state], self._moves.starts, self._moves.n_actions
+        moves = [starts[arrival] * n + arrival % n for arrival in self._moves.of(number) if arrival in starts]
+        return [self._describe(move, number) for move in moves]
 
     # Facts
 
@@ -141,6 +158,18 @@ class LargeMap:
                 raise KeyError((state, action))
         n = self._moves.n_actions
         return [(self._states[m // n], m % n, self._states[end]) for m, end in self._moves.retract(moves)]
+
+    def rename(self, old: Hashable, new: Hashable) -> None:
+        """Call a state by another name from now on; all that is known of it stays.
+
+        Raises:
+            KeyError: if the map does not know the state.
+            ValueError: if there is a state of that name.
+        """
+        if new in self._number:
+            raise ValueError(f"the map has a state {new!r} already, {old!r} cannot be called so")
+        self._number[new] = self._number.pop(old)
+        self._states[self._number[new]] = new
 
     # Imagination
 
@@ -220,6 +249,29 @@ class LargeMap:
         actions = tuple(move.action for move in way)
         probability = math.prod(move.probability for move in way)
         return Plan(states, actions, probability, len(came))  # type: ignore[arg-type]  # its states are of any kind
+
+    # Files
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the model and the options; ready for JSON if the states are."""
+        return {
+            "states": self._states,
+            "moves": self._moves.to_dict(),
+            "looked": [[state, when, sorted(seen)] for state, (when, seen) in self._looked.items()],
+            "asked_back": sorted(self._asked_back),
+            "counts": [self.n_windows, self._surprises],
+            "rng": self.rng.bit_generator.state,
+        }
+
+    def load_dict(self, saved: Mapping[str, Any]) -> None:
+        """Know from now on what `to_dict` gave an account of."""
+        self._states = list(saved["states"])
+        self._number = {state: number for number, state in enumerate(self._states)}
+        self._moves = SupportedMoves.from_dict(self._moves.n_actions, saved["moves"])
+        self._looked = {state: (when, frozenset(seen)) for state, when, seen in saved["looked"]}
+        self._asked_back = set(saved["asked_back"])
+        self.n_windows, self._surprises = saved["counts"]
+        self.rng.bit_generator.state = saved["rng"]
 
     # Windows
 

@@ -73,6 +73,11 @@ class TransitionTable:
         """The row of a state, None if it is not known."""
         return self.index.get(state)
 
+    def ends_of(self, state: int) -> list[int]:
+        """(A,) where each move from a state ends, UNKNOWN if it is not known."""
+        row = self.row(state)
+        return [UNKNOWN] * self.end.shape[1] if row is None else self.end[row].tolist()
+
     def rename(self, old: int, new: int) -> TransitionTable:
         """The same table with one state in place of another."""
         states, end = (np.where(array == old, new, array) for array in (self.states, self.end))
@@ -257,7 +262,7 @@ def follow(
     horizon = len(table.states) if horizon is None else horizon
     while states[-1] != goal:
         row = table.row(states[-1])
-        ends = [] if row is None or len(actions) >= horizon else table.end[row].tolist()
+        ends = [] if row is None or len(actions) >= horizon else table.ends_of(states[-1])
         moves = [
             (distance.get(end, math.inf), -table.probability[row, action], action)
             for action, end in enumerate(ends)

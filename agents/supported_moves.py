@@ -7,8 +7,9 @@ facts or imagined ones. When a move is retracted, all goes that rests on nothing
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -167,3 +168,31 @@ class SupportedMoves:
     def _note(self, move: int, end: int) -> None:
         self.clock += 1
         self.changed[move // self.n_actions] = self.changed[end] = self.clock
+
+    # Files
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {
+            "ends": list(self.ends.items()),
+            "beliefs": [[move, belief.probability, belief.windows] for move, belief in self.beliefs.items()],
+            "windows": [[window, held, self._imagined[window]] for window, held in self._held.items()],
+            "changed": list(self.changed.items()),
+            "lost": list(self.lost.items()),
+            "counts": [self.clock, self._next_window],
+        }
+
+    @classmethod
+    def from_dict(cls, n_actions: int, saved: Mapping[str, Any]) -> SupportedMoves:
+        """What `to_dict` gave an account of."""
+        moves = cls(n_actions)
+        for move, end in saved["ends"]:
+            moves._set(move, end)
+        moves.beliefs = {move: Belief(probability, list(windows)) for move, probability, windows in saved["beliefs"]}
+        for window, held, imagined in saved["windows"]:
+            moves._held[window], moves._imagined[window] = tuple(held), list(imagined)
+            for move in held:
+                moves._windows_with[move].add(window)
+        moves.changed, moves.lost = dict(saved["changed"]), dict(saved["lost"])
+        moves.clock, moves._next_window = saved["counts"]
+        return moves

@@ -90,11 +90,12 @@ def _known(shape: str, share: float) -> tuple[LatticeSource, ...]:
         )  # fmt: skip
 
     return (
-        source("minimal", 0.45, 48, most=30, walls=18),
+        source("minimal", 0.33, 48, most=30, walls=18),
         source("minimal", 0.25, 96, most=64, walls=32),
-        source("dense", 0.1, 96, most=40, walls=20, held=(0.2, 1.0)),
-        source("walk", 0.1, 48, most=40, walls=0, enclosed=0.5),
-        source("walk", 0.1, 96, most=60, walls=0, enclosed=1.0),
+        source("chain", 0.2, 64, most=64, walls=32),
+        source("dense", 0.08, 96, most=40, walls=20, held=(0.2, 1.0)),
+        source("walk", 0.06, 48, most=40, walls=0, enclosed=0.5),
+        source("walk", 0.08, 96, most=60, walls=0, enclosed=1.0),
     )
 
 
@@ -254,16 +255,16 @@ PRESETS = {
             codes=len(CODES),
         ),
         sources=(
-            *_known("hexagon", 0.13),
-            *_known("square", 0.13),
+            *_known("hexagon", 0.15),
+            *_known("square", 0.15),
             *_known("diagonal", 0.06),
             *_known("pose", 0.34),
             *(
                 source
                 for shape in ("hexagon", "square", "diagonal", "pose")
-                for source in _permuted(shape, _SIZES[shape], 0.07)
+                for source in _permuted(shape, _SIZES[shape], 0.09 if shape == "diagonal" else 0.06)
             ),
-            *(source for size in _SMALL_TORI for source in _permuted("torus", size, 0.06 / len(_SMALL_TORI))),
+            *(source for size in _SMALL_TORI for source in _permuted("torus", size, 0.08 / len(_SMALL_TORI))),
         ),
         settings=_LATTICES,
         rooms=12,

@@ -9,6 +9,7 @@ import numpy as np
 
 from eswm_gym.checks import require_choices
 from eswm_gym.rooms.lattice.banks import BankBatch, add_transitions, observed_moves, spanning_banks, walk_banks
+from eswm_gym.rooms.lattice.chains import chain_banks
 from eswm_gym.rooms.lattice.generation import RoomBatch, RoomConfig
 from eswm_gym.rooms.lattice.queries import TRAINING_MIX, QueryBatch, draw_queries
 from eswm_gym.rooms.lattice.regions import RegionConfig
@@ -16,6 +17,7 @@ from eswm_gym.rooms.lattice.trajectories import add_walks, trajectory_banks
 from eswm_gym.rooms.lattice.vocabulary import CODES, N_NAMES, move_numbers
 from eswm_gym.rooms.transitions import ACTION, END, MASKED, SOURCE, Problems, to_problems
 
+LONGEST_CHAIN = 32  # locations
 NO_CONTEXT = 0.1  # share of training banks without the context that their source gives them
 
 
@@ -25,7 +27,8 @@ class LatticeSource:
 
     Attributes:
         rooms: the family of rooms.
-        bank: "minimal" spanning banks, "dense" ones with extra transitions, banks from a "walk", or a minimal
+        bank: "minimal" spanning banks, "dense" ones with extra transitions, banks from a "walk", one long way of a
+            minimal bank (a "chain"), or a minimal
             spanning "trajectory" in order.
         share: how often it is drawn in a mixture, relative to the other sources.
         mix: shares of the kinds of query.
@@ -43,7 +46,7 @@ class LatticeSource:
     """
 
     rooms: RoomConfig | RegionConfig
-    bank: Literal["minimal", "dense", "walk", "trajectory"] = "minimal"
+    bank: Literal["minimal", "dense", "walk", "chain", "trajectory"] = "minimal"
     share: float = 1.0
     mix: tuple[float, ...] = TRAINING_MIX
     components: tuple[int, ...] = (SOURCE, ACTION, END)
@@ -54,7 +57,7 @@ class LatticeSource:
 
     def __post_init__(self) -> None:
         require_choices(
-            bank=(self.bank, ("minimal", "dense", "walk", "trajectory")),
+            bank=(self.bank, ("minimal", "dense", "walk", "chain", "trajectory")),
             actions=(self.actions, ("numbered", "known", "permuted")),
         )
         if self.context < 0:
@@ -96,6 +99,8 @@ class LatticeSource:
         if self.bank == "walk":
             banks = walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n), orderly=0.75)
             return replace(banks, rooms=self.rooms.name(rng, banks.rooms))
+        if self.bank == "chain":
+            return chain_banks(rng, rooms, LONGEST_CHAIN)
         if self.bank == "trajectory":
             return trajectory_banks(rng, rooms, self.capacity)
         banks = spanning_banks(rng, rooms)
