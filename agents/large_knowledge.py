@@ -11,14 +11,13 @@ import numpy as np
 
 from eswm_gym.agents.config import AgentConfig
 from eswm_gym.agents.exploration import nearest_frontier
-from eswm_gym.agents.knowledge import Knowledge
+from eswm_gym.agents.knowledge import Knowledge, knowledge_of
 from eswm_gym.agents.large_map import LargeMap
 from eswm_gym.agents.memory_bank import Transition
 from eswm_gym.agents.places import Place
 from eswm_gym.agents.planning import UNKNOWN, Plan, TransitionTable
 from eswm_gym.agents.states import state_of
 from eswm_gym.world_model import ESWM
-from eswm_gym.world_model.codecs import IntegerCodec
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -52,7 +51,7 @@ class LargeKnowledge(Knowledge):
     is_limited = False
 
     def __init__(self, model: ESWM, config: AgentConfig, memories: Iterable = ()) -> None:
-        if config.window is None or not isinstance(model.codec, IntegerCodec):
+        if config.window is None or knowledge_of(model).states != self.states:
             raise ValueError(f"windows are for models of symbols, got {config.window} for {type(model).__name__}")
         super().__init__(model, config, memories)
         self.map = LargeMap(model, config.window)

@@ -15,8 +15,8 @@ import numpy as np
 
 from eswm_gym.agents.planning import Plan
 from eswm_gym.agents.supported_moves import SupportedMoves
-from eswm_gym.agents.windows import Answers, Window, ask, chain, tree
-from eswm_gym.world_model import ESWM
+from eswm_gym.agents.windows import Answers, Window, ask, chain, filled, tree
+from eswm_gym.world_model import ESWM, NumberedActions
 
 PASS = 8  # windows that the model reads at once: as many as a processor's cache holds
 OFTEN = 2  # a state that so many windows of a round hold needs none around itself
@@ -44,11 +44,11 @@ class Move(NamedTuple):
 class LargeMap:
     """The moves of a world: facts, and what a frozen model imagines from windows of them.
 
-    A window is a breadth-first tree of known moves around a state, and the bumps of its states. The model is asked
-    where the unknown moves of its states end. An answer joins the map if it is sure, leads to another state of the
-    window, a move leads back or the model is as sure of where it comes from, and no known move contradicts it: from a
-    state only one action leads to another, and to a state an action leads from one other. It rests on the moves of its
-    window and goes when they do.
+    A window is a breadth-first tree of known moves around a state, and the bumps of its states; where the model has to
+    find out what actions do, all known moves between these states. The model is asked where the unknown moves of its
+    states end. An answer joins the map if it is sure, leads to another state of the window, a move leads back or the
+    model is as sure of where it comes from, and no known move contradicts it: from a state only one action leads to
+    another, and to a state an action leads from one other. It rests on the moves of its window and goes when they do.
 
     Args:
         model: frozen world model of symbols, without context.
@@ -255,7 +255,8 @@ class LargeMap:
     def to_dict(self) -> dict[str, Any]:
         """All but the model and the options; ready for JSON if the states are."""
         return {
-            "states": self._states,
+            "n_actions": self._moves.n_actions,
+            "states": self._states.copy(),
             "moves": self._moves.to_dict(),
             "looked": [[state, when, sorted(seen)] for state, (when, seen) in self._looked.items()],
             "asked_back": sorted(self._asked_back),
@@ -264,7 +265,13 @@ class LargeMap:
         }
 
     def load_dict(self, saved: Mapping[str, Any]) -> None:
-        """Know from now on what `to_dict` gave an account of."""
+        """Know from now on what `to_dict` gave an account of.
+
+        Raises:
+            ValueError: if that map's model had another number of actions.
+        """
+        if saved["n_actions"] != self._moves.n_actions:
+            raise ValueError(f"a map of {saved['n_actions']} actions is none of the model's {self._moves.n_actions}")
         self._states = list(saved["states"])
         self._number = {state: number for number, state in enumerate(self._states)}
         self._moves = SupportedMoves.from_dict(self._moves.n_actions, saved["moves"])
@@ -323,6 +330,8 @@ class LargeMap:
         if seen and all(moves.changed[one] <= when for one in seen):
             return None
         window = tree(moves, state, self.window)
+        if isinstance(self.model, NumberedActions) and self.model.has_codes:
+            window = filled(moves, window, self.model.config.max_memories * 3 // 4)  # bumps have to fit in as well
         self._looked[state] = moves.clock, frozenset(window.states)
         old = seen and set(window.states) <= set(seen) and all(moves.lost.get(one, -1) <= when for one in seen)
         return None if old else window
@@ -372,8 +381,6 @@ class LargeMap:
             else:
                 fitting.append((move, end, probability))
         return fitting
-
-    # Names
 
     def _move(self, state: int, action: int) -> int:
         if not 0 <= action < self._moves.n_actions:

@@ -44,6 +44,13 @@ def tree(moves: SupportedMoves, centre: int, size: int) -> Window:
     return Window(list(states), joined)
 
 
+def filled(moves: SupportedMoves, window: Window, most: int) -> Window:
+    """The same window with other known moves between its states, up to so many in all."""
+    states, joined = set(window.states), dict.fromkeys(window.moves)
+    between = (move for state in window.states for move in moves.of(state) if moves.ends.get(move, state) != state)
+    return Window(window.states, list(joined | dict.fromkeys(m for m in between if moves.ends[m] in states))[:most])
+
+
 def chain(moves: SupportedMoves, state: int, size: int, rng: np.random.Generator) -> Window:
     """A random chain of at most so many states through one: no two are neighbours but those in a row.
 

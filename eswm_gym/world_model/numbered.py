@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from eswm_gym.rooms.lattice.vocabulary import CODES
 from eswm_gym.rooms.transitions import ACTION, MASKED
 from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
 from eswm_gym.world_model.predictions import Prediction, PredictionLike
@@ -36,6 +37,11 @@ class NumberedActions(ESWM):
         self.model, self.codec, self.latent_radius = model, model.codec, model.latent_radius
         # The last one stands for "I don't know" among the logits.
         self.register_buffer("numbers", torch.tensor([*numbers, MASKED], device=model.device), persistent=False)
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether an action is a code, so that the model has to find out from a bank what it does."""
+        return not set(CODES).isdisjoint(self.numbers[:-1].tolist())
 
     def encode(self, memories: Tensor) -> EncodedBank:
         return EncodedBank(memories, self.model.encode(self._translate(memories)))
