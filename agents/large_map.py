@@ -7,7 +7,7 @@ imagines how they lie to each other, and what is sure is named back and joined t
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,10 +15,9 @@ import numpy as np
 
 from eswm_gym.agents.planning import Plan
 from eswm_gym.agents.supported_moves import SupportedMoves
-from eswm_gym.agents.windows import Answers, Window, ask, chain, filled, tree
+from eswm_gym.agents.windows import PASS, Answers, Pool, Window, ask_all, chain, filled, split, tree
 from eswm_gym.world_model import ESWM, NumberedActions
 
-PASS = 8  # windows that the model reads at once: as many as a processor's cache holds
 OFTEN = 2  # a state that so many windows of a round hold needs none around itself
 CHAIN, CHAIN_CONFIDENCE = 16, 0.9  # states of a chain, and the least probability of its answers
 AGREE = 2  # so many chains have to agree
@@ -55,21 +54,34 @@ class LargeMap:
         window: the number of states in a window.
         confidence: the least probability of an answer that joins the map.
         seed: of the order in which it looks at states.
+        passes: passes of the model after each of which the map grows; more are for a pool.
+        pool: does these passes at the same time. The map is the same without it.
 
     Attributes:
         n_windows: windows that the model has read so far.
 
     Raises:
-        ValueError: if the model cannot read such a window, or the confidence is no probability.
+        ValueError: if the model cannot read such a window, the confidence is no probability, or there are no passes.
     """
 
-    def __init__(self, model: ESWM, window: int = 19, confidence: float = 0.95, seed: int | None = 0) -> None:
+    def __init__(
+        self,
+        model: ESWM,
+        window: int = 19,
+        confidence: float = 0.95,
+        seed: int | None = 0,
+        passes: int = 1,
+        pool: Pool | None = None,
+    ) -> None:
         most = min(model.config.n_states, model.config.max_memories + 1)
         if not 2 <= window <= most:
             raise ValueError(f"a window has 2 to {most} states with this model, got {window}")
         if not 0 <= confidence <= 1:
             raise ValueError(f"confidence must be a probability, from 0 to 1, got {confidence}")
+        if passes < 1:
+            raise ValueError(f"passes must be at least 1, got {passes}")
         self.model, self.window, self.confidence = model, window, confidence
+        self.passes, self.pool = passes, pool
         self.rng = np.random.default_rng(seed)
         self.n_windows = 0
         self._states: list[Hashable] = []
@@ -107,7 +119,7 @@ class LargeMap:
         if source not in self._number:
             return None
         move = self._move(self._number[source], action)
-        return self._states[self._moves.ends[move]] if self._counts(move, votes) else None
+        return self._states[self._moves.ends[move]] if self._moves.counts(move, votes) else None
 
     def moves_to(self, state: Hashable) -> list[Move]:
         """The known moves from other states to a state.
@@ -209,8 +221,8 @@ class LargeMap:
         found: dict[frozenset[int], dict[tuple[int, ...], tuple[int, int, float]]] = defaultdict(dict)
         states = self._moves.unknown(self.rng.permutation(len(self._states)).tolist())
         starts = list(dict.fromkeys(move // self._moves.n_actions for move in states))
-        for first in range(0, len(starts), PASS):
-            group = [chain(self._moves, state, CHAIN, self.rng) for state in starts[first : first + PASS]]
+        for some in split(starts, PASS * self.passes):
+            group = [chain(self._moves, state, CHAIN, self.rng) for state in some]
             for held, answers in self._answers(group, CHAIN_CONFIDENCE):
                 for move, end, probability in answers:
                     votes = found[frozenset((move // self._moves.n_actions, end))]
@@ -231,24 +243,14 @@ class LargeMap:
         """
         if start not in self._number or goal not in self._number:
             return Plan()
-        first, last = self._number[start], self._number[goal]
-        came, queue = {first: -1}, deque([first])
-        while queue and last not in came:
-            for move in self._moves.of(queue.popleft()):
-                end = self._moves.ends.get(move)
-                if end is not None and end not in came and self._counts(move, votes):
-                    came[end] = move
-                    queue.append(end)
-        if last not in came:
-            return Plan(expanded=len(came))
-        moves = [came[last]] if last != first else []
-        while moves and (source := moves[-1] // self._moves.n_actions) != first:
-            moves.append(came[source])
-        way = [self._describe(move, self._moves.ends[move]) for move in reversed(moves)]
-        states = (self._states[first], *(move.end for move in way))
+        moves, expanded = self._moves.way(self._number[start], self._number[goal], votes)
+        if moves is None:
+            return Plan(expanded=expanded)
+        way = [self._describe(move, self._moves.ends[move]) for move in moves]
+        states = (start, *(move.end for move in way))
         actions = tuple(move.action for move in way)
         probability = math.prod(move.probability for move in way)
-        return Plan(states, actions, probability, len(came))  # type: ignore[arg-type]  # its states are of any kind
+        return Plan(states, actions, probability, expanded)  # type: ignore[arg-type]  # its states are of any kind
 
     # Files
 
@@ -294,7 +296,7 @@ class LargeMap:
                 group.append(window)
                 for one in window.states:
                     times[one] += 1
-                if len(group) == PASS:
+                if len(group) == PASS * self.passes:
                     self._keep(group)
                     group = []
         self._keep(group)
@@ -316,8 +318,8 @@ class LargeMap:
         if math.isfinite(most):
             ways = ways[: int(most) - self.n_windows]
         self._asked_back.update(move for *_, move in ways)
-        for first in range(0, len(ways), PASS):
-            self._keep([Window([start, here], [move]) for start, here, move in ways[first : first + PASS]])
+        for some in split(ways, PASS * self.passes):
+            self._keep([Window([start, here], [move]) for start, here, move in some])
         return len(self) - before
 
     def _news(self, state: int) -> Window | None:
@@ -358,7 +360,7 @@ class LargeMap:
     def _answers(self, group: Sequence[Window], confidence: float) -> Iterator[tuple[Sequence[int], Answers]]:
         """The moves that each window held, and its answers that fit, in one pass of the model."""
         self.n_windows += len(group)
-        for held, answers in ask(self.model, self._moves, group, confidence):
+        for held, answers in ask_all(self.model, self._moves, group, confidence, self.pool):
             yield held, self._fitting(answers)
 
     def _fitting(self, answers: Answers) -> Answers:
@@ -386,11 +388,6 @@ class LargeMap:
         if not 0 <= action < self._moves.n_actions:
             raise ValueError(f"an action is a number from 0 to {self._moves.n_actions - 1}, got {action}")
         return state * self._moves.n_actions + action
-
-    def _counts(self, move: int, votes: int) -> bool:
-        """Whether a move is a fact or has so many votes."""
-        belief = self._moves.beliefs.get(move)
-        return move in self._moves.ends and (belief is None or len(belief.windows) >= votes)
 
     def _describe(self, move: int, end: int) -> Move:
         source, action = divmod(move, self._moves.n_actions)

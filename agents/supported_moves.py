@@ -87,6 +87,43 @@ class SupportedMoves:
                         yield other, move
         yield from later
 
+    def way(self, start: int, goal: int, votes: int) -> tuple[list[int] | None, int]:
+        """A shortest way over facts and moves that so many windows imagined, breadth first.
+
+        Returns:
+            Its moves, None if there is no way; and how many states were expanded.
+        """
+        came, queue, expanded = {start: -1}, deque([start]), 0
+        while queue and goal not in came:
+            expanded += 1
+            for move in self.of(queue.popleft()):
+                end = self.ends.get(move)
+                if end is not None and end not in came and self.counts(move, votes):
+                    came[end] = move
+                    queue.append(end)
+        if goal not in came:
+            return None, expanded
+        moves, here = list[int](), goal
+        while here != start:
+            moves.append(came[here])
+            here = moves[-1] // self.n_actions
+        return moves[::-1], expanded
+
+    def counts(self, move: int, votes: int) -> bool:
+        """Whether a move is a fact or so many windows imagined it."""
+        belief = self.beliefs.get(move)
+        return move in self.ends and (belief is None or len(belief.windows) >= votes)
+
+    def part(self, states: Iterable[int]) -> SupportedMoves:
+        """Where the moves from and to these states lead, and nothing of what they rest on."""
+        some = SupportedMoves(self.n_actions)
+        for move in (move for state in states for move in self.of(state)):
+            if move in self.ends:
+                some.ends[move] = self.ends[move]
+            if move in self.starts:
+                some.starts[move] = self.starts[move]
+        return some
+
     def set_fact(self, move: int, end: int) -> None:
         """Learn a fact; what contradicts it is retracted."""
         source, action = divmod(move, self.n_actions)

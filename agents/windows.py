@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -14,9 +15,17 @@ from eswm_gym.agents.supported_moves import SupportedMoves
 from eswm_gym.rooms.transitions import MASKED, pad
 from eswm_gym.world_model import ESWM
 
+T = TypeVar("T")
+PASS = 8  # windows that the model reads at once: as many as a processor's cache holds
 LEADS_BACK = 0.7  # least probability of the source of an answer, where no move is known to lead back
 
 Answers = list[tuple[int, int, float]]  # (move, end, probability)
+
+
+class Pool(Protocol):
+    """Does many tasks at the same time: a `concurrent.futures.Executor`, or a `Pool` of multiprocessing or of Ray."""
+
+    def map(self, do: Callable, tasks: Iterable, /) -> Iterable: ...
 
 
 class Window(NamedTuple):
@@ -74,16 +83,32 @@ def chain(moves: SupportedMoves, state: int, size: int, rng: np.random.Generator
     return Window(list(states), joined)
 
 
+def ask_all(
+    model: ESWM, moves: SupportedMoves, windows: Sequence[Window], confidence: float, pool: Pool | None = None
+) -> Iterator[tuple[list[int], Answers]]:
+    """Ask about any number of windows, in as many passes as it takes, which a pool does at the same time: see `ask`."""
+    parts = split(windows, PASS)
+    tasks = [(moves.part({state for window in part for state in window.states}), part) for part in parts]
+    for answered in (map if pool is None else pool.map)(partial(_do, model, confidence), tasks):
+        yield from answered
+
+
+def _do(
+    model: ESWM, confidence: float, task: tuple[SupportedMoves, Sequence[Window]]
+) -> list[tuple[list[int], Answers]]:
+    return ask(model, *task, confidence)
+
+
 @torch.inference_mode()
 def ask(
     model: ESWM, moves: SupportedMoves, windows: Sequence[Window], confidence: float
-) -> Iterator[tuple[list[int], Answers]]:
+) -> list[tuple[list[int], Answers]]:
     """Ask for the ends of the unknown moves of all states of windows, in one pass.
 
     An answer is a move between two states of a window that is at least so probable, and to which a move leads back or
     the model agrees where it comes from.
 
-    Yields:
+    Returns:
         For each window, the moves that the model read: those of the window and bumps; and the answers.
     """
     n, held, banks, queries = moves.n_actions, list[list[int]](), list[np.ndarray](), list[np.ndarray]()
@@ -93,7 +118,7 @@ def ask(
         banks.append(_rows((name[move // n], move % n, name[moves.ends[move]]) for move in held[-1]))
         queries.append(_rows((name[move // n], move % n, MASKED) for move in _open(moves, states)))
     if not any(map(len, queries)):
-        return
+        return []
     encoded = model.encode(torch.from_numpy(pad(banks)).to(model.device))
 
     def predicted(some: Sequence[np.ndarray], component: str) -> torch.Tensor:
@@ -120,8 +145,15 @@ def ask(
             for i, answer in enumerate(some):
                 if source[i, answer[0]] < LEADS_BACK:
                     answers.remove(answer)
-    for (states, _), read, answers in zip(windows, held, found, strict=True):
-        yield read, [(states[u] * n + a, states[v], p) for u, a, v, p in answers]
+    return [
+        (read, [(states[u] * n + a, states[v], p) for u, a, v, p in answers])
+        for (states, _), read, answers in zip(windows, held, found, strict=True)
+    ]
+
+
+def split(some: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Parts of so many, the last one of fewer."""
+    return (some[first : first + size] for first in range(0, len(some), size))
 
 
 def _rows(transitions: Iterable[tuple[int, int, int]]) -> np.ndarray:

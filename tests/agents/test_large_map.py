@@ -1,8 +1,13 @@
 """Large maps of worlds of squares, whose moves are worked out here, with a model that makes no mistake and one that is
 shipped."""
 
+import json
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
 import numpy as np
 import pytest
+import torch
 from square_models import NUMBERS, STEPS, Squares
 
 from eswm_gym.agents import LargeMap
@@ -192,3 +197,40 @@ def test_wrong_arguments():
         world.forget((0, 0), 1)
     with pytest.raises(KeyError):
         world.imagine(near="nowhere")
+
+
+def test_a_pool_makes_the_same_map_as_one_process():
+    facts = tree(grid(10, 10, [(4, y) for y in range(2, 7)]), 4)
+    maps = []
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        for doer in (None, pool):
+            world = mapped(facts, passes=3, pool=doer)
+            world.imagine()
+            world.close()
+            maps.append(list(world.transitions()))
+    assert maps[0] == maps[1] and len(maps[0]) > 1.5 * len(facts)
+
+
+def test_a_map_goes_on_from_its_dictionary_as_it_would_have():
+    facts = tree(grid(9, 9), 5)
+    world = mapped(facts)
+    world.imagine(windows=5)
+    saved = json.loads(json.dumps(world.to_dict()))
+    other = LargeMap(squares())
+    other.load_dict({**saved, "states": list(map(tuple, saved["states"]))})
+    for one in (world, other):
+        one.imagine(windows=6)
+        one.forget((4, 4))
+        one.imagine()
+    assert list(other.transitions()) == list(world.transitions()) and other.n_windows == world.n_windows
+    with pytest.raises(ValueError, match="a map of 4 actions is none of the model's 19"):
+        LargeMap(Squares()).load_dict(saved)
+
+
+def test_another_name():
+    world = mapped([("a", 2, "b"), ("b", 2, "c")])
+    world.rename("b", "d")
+    assert world.end_of("a", 2) == "d" and world.end_of("d", 2) == "c" and "b" not in world
+    assert [(move.source, move.action) for move in world.moves_to("d")] == [("a", 2)]
+    with pytest.raises(ValueError, match="has a state 'c' already"):
+        world.rename("a", "c")
