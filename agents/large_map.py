@@ -15,12 +15,13 @@ import numpy as np
 
 from eswm_gym.agents.planning import Plan
 from eswm_gym.agents.supported_moves import SupportedMoves
-from eswm_gym.agents.windows import PASS, Answers, Pool, Window, ask_all, chain, filled, split, tree
+from eswm_gym.agents.windows import PASS, Answers, Pool, Window, ask_all, chains, filled, split, tree
 from eswm_gym.world_model import ESWM, NumberedActions
 
 OFTEN = 2  # a state that so many windows of a round hold needs none around itself
-CHAIN, CHAIN_CONFIDENCE = 16, 0.9  # states of a chain, and the least probability of its answers
+CHAIN_CONFIDENCE = 0.9  # the least probability of the answers of a chain
 AGREE = 2  # so many chains have to agree
+Votes = dict[tuple[int, ...], tuple[int, int, float]]  # of chains, by what they held: (move, end, probability)
 
 
 class Move(NamedTuple):
@@ -108,18 +109,14 @@ class LargeMap:
         return (self._describe(move, end) for move, end in self._moves.ends.items())
 
     def move(self, source: Hashable, action: int) -> Move | None:
-        """A known move, None if it is not known."""
-        if source not in self._number:
-            return None
-        move = self._move(self._number[source], action)
-        return self._describe(move, self._moves.ends[move]) if move in self._moves.ends else None
+        """A move, None if it is not known."""
+        number = self._move(self._number.get(source, -1), action)
+        return self._describe(number, self._moves.ends[number]) if number in self._moves.ends else None
 
     def end_of(self, source: Hashable, action: int, votes: int = 1) -> Hashable | None:
         """Where a move ends, None if that is not known; an imagined move counts if it has so many votes."""
-        if source not in self._number:
-            return None
-        move = self._move(self._number[source], action)
-        return self._states[self._moves.ends[move]] if self._moves.counts(move, votes) else None
+        move = self.move(source, action)
+        return None if move is None or 0 < move.votes < votes else move.end
 
     def moves_to(self, state: Hashable) -> list[Move]:
         """The known moves from other states to a state.
@@ -211,24 +208,21 @@ class LargeMap:
     def close(self) -> int:
         """Look for moves between states that are far from each other on the map, as on two sides of a long wall.
 
-        Windows are chains of states with unknown moves. What two of them agree on is a hypothesis, and stays unless
-        windows around it then contradict what is known.
+        Windows are ways round what is unknown. What two of them agree on is a hypothesis, and stays unless windows
+        around it then contradict what is known.
 
         Returns:
             The number of moves that are new.
         """
-        before = len(self)
-        found: dict[frozenset[int], dict[tuple[int, ...], tuple[int, int, float]]] = defaultdict(dict)
-        states = self._moves.unknown(self.rng.permutation(len(self._states)).tolist())
-        starts = list(dict.fromkeys(move // self._moves.n_actions for move in states))
-        for some in split(starts, PASS * self.passes):
-            group = [chain(self._moves, state, CHAIN, self.rng) for state in some]
-            for held, answers in self._answers(group, CHAIN_CONFIDENCE):
-                for move, end, probability in answers:
-                    votes = found[frozenset((move // self._moves.n_actions, end))]
-                    votes[tuple(held)] = move, end, probability
-                    if len(votes) == AGREE:
-                        self._try(votes)
+        before, waiting = len(self), list[Window]()
+        asked, found = set[frozenset[int]](), defaultdict[frozenset[int], Votes](dict)
+        for state in self.rng.permutation(len(self._states)).tolist():
+            waiting += [way for way in chains(self._moves, state) if frozenset(way.states) not in asked]
+            asked.update(frozenset(way.states) for way in waiting)
+            if len(waiting) >= PASS * self.passes:
+                self._count_votes(waiting, found)
+                waiting = []
+        self._count_votes(waiting, found)
         return len(self) - before
 
     def plan(self, start: Hashable, goal: Hashable, votes: int = 1) -> Plan:
@@ -343,10 +337,20 @@ class LargeMap:
             if answers:
                 self._moves.support(held, answers)
 
-    def _try(self, votes: dict[tuple[int, ...], tuple[int, int, float]]) -> None:
+    def _count_votes(self, ways: Sequence[Window], found: dict[frozenset[int], Votes]) -> None:
+        """Count what ways say of each pair of states, and join to the map that on which enough of them agree."""
+        there = [way for way in ways if all(move in self._moves.ends for move in way.moves)]
+        for held, answers in list(self._answers(there, CHAIN_CONFIDENCE)):
+            for move, end, probability in answers:
+                votes = found[frozenset((move // self._moves.n_actions, end))]
+                votes[(move, *held)] = move, end, probability
+                if len(votes) == AGREE:
+                    self._try(votes)
+
+    def _try(self, votes: Votes) -> None:
         """Join a hypothesis to the map, unless what follows from it contradicts what is known."""
         surprises, tried = self._surprises, list[int]()
-        for held, answer in votes.items():
+        for (_, *held), answer in votes.items():
             if all(move in self._moves.ends for move in held) and (fitting := self._fitting([answer])):
                 self._moves.support(held, fitting)
                 tried.append(answer[0])

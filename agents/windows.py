@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -17,6 +17,8 @@ from eswm_gym.world_model import ESWM
 
 T = TypeVar("T")
 PASS = 8  # windows that the model reads at once: as many as a processor's cache holds
+SHORTEST, LONGEST = 9, 15  # states of a chain
+INNER = 2  # the most of them without unknown moves
 LEADS_BACK = 0.7  # least probability of the source of an answer, where no move is known to lead back
 
 Answers = list[tuple[int, int, float]]  # (move, end, probability)
@@ -60,27 +62,36 @@ def filled(moves: SupportedMoves, window: Window, most: int) -> Window:
     return Window(window.states, list(joined | dict.fromkeys(m for m in between if moves.ends[m] in states))[:most])
 
 
-def chain(moves: SupportedMoves, state: int, size: int, rng: np.random.Generator) -> Window:
-    """A random chain of at most so many states through one: no two are neighbours but those in a row.
+def chains(moves: SupportedMoves, state: int) -> Iterator[Window]:
+    """Ways from a state round what its unknown moves may lead across, such as a wall: each a shortest way to a state
+    where one of them may end, and no part of a longer one. Few states on it have no unknown moves themselves."""
+    came: dict[int, tuple[int, int]] = {}  # (state before, move between the two)
+    inner, ring, far = {state: 0}, [state], set[int]()
+    free = [move % moves.n_actions for move in moves.unknown([state])]
+    for length in range(2, LONGEST + 1):
+        following: dict[int, int] = {}
+        for here in ring:
+            for other, move in moves.around(here):
+                n = inner[here] + (not moves.unknown([other]))
+                if other not in inner and n <= INNER and n < following.get(other, INNER + 1):
+                    following[other], came[other] = n, (here, move)
+        inner |= following
+        ring = list(following)
+        if length >= SHORTEST:
+            far.update(s for s in ring if any(s * moves.n_actions + action not in moves.starts for action in free))
+    ways = {last: _way(came, last) for last in far if moves.unknown([last])}
+    parts = {other for way in ways.values() for other in way.states[1:]}
+    yield from (way for last, way in ways.items() if last not in parts)
 
-    It goes through states with unknown moves where it can, so that it goes round a wall.
-    """
-    states, joined = {state: None}, list[int]()
-    for _ in range(2):  # to one side, and then to the other
-        here: int | None = state
-        while here is not None and len(states) < size:
-            ways = [
-                (other, move)
-                for other, move in moves.around(here)
-                if other not in states and not any(o in states and o != here for o, _ in moves.around(other))
-            ]
-            ways = [way for way in ways if moves.unknown(way[:1])] or ways
-            here = None
-            if ways:
-                here, move = ways[rng.integers(len(ways))]
-                states[here] = None
-                joined.append(move)
-    return Window(list(states), joined)
+
+def _way(came: Mapping[int, tuple[int, int]], last: int) -> Window:
+    """The way on which one came to a state, from there on."""
+    states, joined = [last], list[int]()
+    while states[-1] in came:
+        before, move = came[states[-1]]
+        states.append(before)
+        joined.append(move)
+    return Window(states, joined)
 
 
 def ask_all(

@@ -128,7 +128,7 @@ def test_close_finds_what_no_window_spans():
     world.imagine()
     assert world.end_of((0, 0), 1) == (0, 1)  # zipped up from the end, window by window
     # A ring: its two ends are neighbours, and nothing between them is.
-    sides = [(2, 4), (1, 4), (0, 4), (3, 3)]
+    sides = [(2, 4), (1, 3), (0, 4), (3, 2)]
     here, ring = (0, 0), []
     for action, length in sides:
         for _ in range(length):
