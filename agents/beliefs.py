@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -38,6 +38,11 @@ class Beliefs:
     frontier: tuple[tuple[int, int], ...]
     plan: tuple[tuple[int, int], ...]
     forgotten: tuple[Transition, ...] = ()
+
+    def near(self, states: Collection[int]) -> Beliefs:
+        """The same beliefs, but of moves those alone that start at one of these states."""
+        parts = ("memories", "imagined", "frontier")
+        return replace(self, **{part: tuple(t for t in getattr(self, part) if t[0] in states) for part in parts})
 
     def to_dict(self) -> dict[str, Any]:
         """As lists and numbers, ready for JSON."""

@@ -21,6 +21,10 @@ from eswm_gym.rooms import Room
 from eswm_gym.rooms.grid import GridBatch, views_of
 
 
+LARGE = 200  # in rooms of more locations, moves are recorded near the agent alone
+DETAIL = 8.0  # how near, in steps
+
+
 class EpisodeRecorder:
     """Stands in for an agent in an episode loop: `reset`, `act` and `observe` are the agent's, and are recorded.
 
@@ -31,6 +35,8 @@ class EpisodeRecorder:
     ...
     recorder.save("episode.html")
     ```
+
+    In a large room a recording has the moves near the agent alone, and the page goes along with it.
 
     Each frame shows the agent when it has chosen its move, the last one when the episode is over. The recording has
     each state where it truly is, which the agent does not know.
@@ -107,6 +113,10 @@ class EpisodeRecorder:
         believed = beliefs(self.agent, obs["state"], info.get("forgotten", ()))
         world, layout = self._world, self._world.layout
         if isinstance(layout, Room):
+            if len(layout.states) > LARGE:
+                xy = layout.lattice.xy
+                far = np.hypot(*(xy - xy[world.place]).T)
+                believed = believed.near(set(layout.states[far <= DETAIL].tolist()))
             frame = {**believed.to_dict(), "walls": np.flatnonzero(layout.walls).tolist()}
         else:
             frame = self._grid_frame(believed, layout, obs)

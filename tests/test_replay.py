@@ -5,6 +5,7 @@ import re
 import shutil
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 from eswm_gym import replay
@@ -49,6 +50,26 @@ def test_every_kind_of_room(env_id):
         frame = episode["frames"][0]
         assert len(episode["views"][frame["state"]]) == 25 and len(frame["grid"]) == episode["size"] ** 2
         assert frame["known_poses"] and frame["imagined_poses"]
+
+
+def test_in_a_large_room_the_moves_near_the_agent_are_recorded():
+    env = gym.make("ESWM-Lattice-v0", lattice="hexagon", size=(9,), memory_bank="none", walls=0.0)
+    agent = ESWMAgent(load_pretrained("lattices"), window=7, seed=0)
+    recorder = EpisodeRecorder(env, agent)
+    obs, info = env.reset(seed=1)
+    xy, states = env.unwrapped.layout.lattice.xy, env.unwrapped.layout.states.tolist()
+    row = next(at for at, (x, y) in enumerate(xy) if (x, y) == (-9, 0))
+    bank = [
+        (states[at], 0, states[at + 1]) for at in range(row, row + 18)
+    ]  # from one end of the middle row to the other
+    recorder.reset(obs, {**info, "memory_bank": np.array(bank)})
+    recorder.act(obs, info)
+    (frame,) = recorder.to_dict()["frames"]
+    here = xy[frame["at"]]
+    far = {state: np.hypot(*(xy[at] - here)) for at, state in enumerate(states)}
+    assert len(states) == 271 and len(frame["known"]) >= 19
+    assert {s for s, _, _ in frame["memories"]} == {s for s, _, _ in bank if far[s] <= 8}
+    assert all(far[s] <= 8 for s, *_ in frame["imagined"] + frame["frontier"])
 
 
 def test_wall_on_the_plan_of_a_grid():
