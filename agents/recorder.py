@@ -20,7 +20,6 @@ from eswm_gym.files import replacing
 from eswm_gym.rooms import Room
 from eswm_gym.rooms.grid import GridBatch, views_of
 
-
 LARGE = 200  # in rooms of more locations, moves are recorded near the agent alone
 DETAIL = 8.0  # how near, in steps
 

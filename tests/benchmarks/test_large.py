@@ -4,13 +4,15 @@ import json
 from functools import partial
 
 import networkx as nx
+import numpy as np
 import pytest
-from large.command import follow, main, map_of, quality, walk
+from large.command import deduce, follow, main, map_of, quality, walk
+from large.online import explore, explorers
 from large.worlds import World, draw_world
 from worlds.rivals import UNDOES, remember, told
 
-from eswm_gym.agents import LargeMap, Plan
-from eswm_gym.rooms import lattice_of, move_numbers
+from eswm_gym.agents import ESWMAgent, LargeMap, Plan
+from eswm_gym.rooms import CODES, lattice_of, move_numbers
 from eswm_gym.world_model import NumberedActions, load_pretrained
 
 # Four squares around a point; the bank goes round three sides: right, down and left.
@@ -71,6 +73,43 @@ def test_worlds_are_connected_and_their_banks_span_them(shape, size):
         assert nx.shortest_path_length(world.graph, start, goal) == steps > 0
 
 
+def test_explorers_see_every_state_and_know_the_way_then():
+    world = draw_world("square", (6, 6), 1)
+    free = {state for state, _ in world.moves}
+    model = load_pretrained("lattices")
+    pairs = world.pairs(5, 0)
+    for name, begin in explorers(world, partial(ESWMAgent, model, seed=0, window=12), seed=0).items():
+        explorer = begin()
+        steps, times = explore(world, explorer, pairs[0][0])
+        assert len(free) - 1 <= steps == len(times)
+        assert all(world.moves.get((s, a), s) == e for s, a, e in explorer.facts()), name
+        if name == "eswm":
+            assert all(far <= explorer.go(world, start, goal, 40) <= far + 2 for start, goal, far in pairs)
+            assert explorer.go(world, *pairs[0][:2], pairs[0][2] - 1) is None
+
+
+def test_a_new_wall_lies_half_way_and_leaves_another_way():
+    world, rng = draw_world("square", (8, 8), 2), np.random.default_rng(0)
+    found = 0
+    for start, goal, far in world.pairs(20, 0):
+        if (changed := world.new_wall(start, goal, 3, rng)) is not None:
+            found += 1
+            walled, steps = changed
+            gone = set(world.graph) - set(walled.graph)
+            assert steps >= far and {start, goal} <= set(walled.graph) and len(gone) >= 3
+            assert walled.bank == world.bank
+            assert nx.shortest_path_length(walled.graph, start, goal) == steps
+    assert found > 5
+
+
+def test_banks_that_hold_more():
+    world = draw_world("square", (8, 8), 2, held=0.6)
+    facts = {(s, a): e for s, a, e in world.bank if s != e}
+    assert len(facts) == round(0.6 * len(world.moves)) and facts.items() <= world.moves.items()
+    deduced = deduce(world.bank, NumberedActions(load_pretrained("lattices"), CODES[:4]))
+    assert quality(world, deduced) == (1.0, 1.0)
+
+
 def test_large(tmp_path):
     rows = main(["--quick", "--json", str(tmp_path / "out.json")])
     assert json.loads((tmp_path / "out.json").read_text())["benchmark"] == "large"
@@ -78,5 +117,10 @@ def test_large(tmp_path):
     assert value["path-integration", "recall"] == value["path-integration", "path_ratio"] == 1
     assert value["memory-graph", "precision"] == value["memory-graph", "success_rate"] == 1
     assert 0 <= value["eswm", "recall"] <= 1 and value["eswm", "cpu_seconds"] > 0
+    assert value["path-integration", "online_path_ratio"] == 1 and value["memory-graph", "online_steps"] > 60
+    assert {method for method, metric in value if metric == "wall_success_rate"} == {
+        "memory-graph", "path-integration", "eswm", "eswm-no-adapt",
+    }  # fmt: skip
+    assert {row.at for row in rows if row.along == "locations"} == {19, 37}
     with pytest.raises(SystemExit):
         main(["hexagon-7"])
