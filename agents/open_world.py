@@ -154,8 +154,11 @@ class OpenWorldKnowledge(SymbolKnowledge):
             )
 
     def begin_episode(self) -> None:
+        """See `Knowledge`. A place that was named when little was known may be a state that is known by now, so that
+        the model is asked anew where the moves to such places end."""
         super().begin_episode()
-        self.cost = "steps"
+        self.cost, self.table = "steps", None
+        self.map.forget_frontiers()
 
     def _note_jumps(self) -> None:
         """Of several moves by one action that end in one state, all but one at most are jumps."""

@@ -58,6 +58,12 @@ class PlaceMap:
         self.kind.pop(old, None)
         return changed
 
+    def forget_frontiers(self) -> None:
+        """Delete the places not tried yet, and the moves to and from them."""
+        for place in [place for place, kind in self.kind.items() if kind is Place.FRONTIER]:
+            self.moves.forget_state(place)
+            del self.kind[place]
+
     def encode(
         self, memory: MemoryBank, max_memories: int, here: int, left_out: Collection[int] = ()
     ) -> tuple[MemoryBank, list[int]]:

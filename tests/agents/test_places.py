@@ -68,3 +68,11 @@ def test_numbers_stand_for_different_places_and_give_back_every_move(seed):
     moves = {(s, a): e for s, a, e in places.moves}
     expected = {(s, a): e for s, a, e in memory} | moves
     assert {(meaning[s], a): meaning[e] for s, a, e in bank} == expected
+
+
+def test_frontiers_are_forgotten_and_walls_are_not():
+    places = PlaceMap(8)
+    frontier, wall = places.add(Place.FRONTIER, 0, 1), places.add(Place.WALL, 0, 2)
+    places.moves.add(frontier, 3, wall)
+    places.forget_frontiers()
+    assert places.kind == {wall: Place.WALL} and list(places.moves) == [(0, 2, wall)]
