@@ -122,7 +122,7 @@ def test_nearest_by_hand():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_where_an_episode_failed_is_never_entered_again(seed):
-    env, agent = lake("8x8"), ESWMAgent(Squares(70, 200), seed=seed)
+    env, agent = lake("8x8"), ESWMAgent(Squares(96, 200), seed=seed)  # a vocabulary as large as that of `lattices`
     ends, reached = Counter(), 0
     for episode in range(25):
         done, info = walk(env, agent, 200, keep_memories=episode > 0)
