@@ -11,6 +11,7 @@ import torch
 from square_models import NUMBERS, STEPS, Squares
 
 from eswm_gym.agents import LargeMap
+from eswm_gym.rooms import CODES
 from eswm_gym.world_model import NumberedActions, load_pretrained
 
 BACK = (2, 3, 0, 1)  # left, down, right, up
@@ -234,3 +235,17 @@ def test_another_name():
     assert [(move.source, move.action) for move in world.moves_to("d")] == [("a", 2)]
     with pytest.raises(ValueError, match="has a state 'c' already"):
         world.rename("a", "c")
+
+
+def test_actions_of_which_nothing_is_known():
+    moves, order = grid(9, 9), np.random.default_rng(0).permutation(4)
+    facts = [(s, int(order[a]), e) for (s, a), e in moves.items()]
+    kept = np.random.default_rng(1).random(len(facts)) < 0.6
+    world = mapped(
+        [fact for fact, keep in zip(facts, kept, strict=True) if keep],
+        NumberedActions(load_pretrained("lattices"), CODES[:4]),
+    )
+    world.imagine()
+    imagined = [(m.source, m.action, m.end) for m in world.transitions() if m.votes]
+    right = set(facts).intersection(imagined)
+    assert len(right) >= 0.7 * sum(~kept) and len(right) >= 0.98 * len(imagined)
