@@ -133,7 +133,8 @@ class LargeKnowledge(Knowledge):
     def imagined(self, state: int) -> TransitionTable:
         """See `Knowledge`. A move that should not be made stays where it starts."""
         self._imagine_bank()
-        states = np.array(list(dict.fromkeys([state, *(s for s in self.map.states if s not in self.kind)])), np.int64)  # type: ignore[list-item]
+        closed = self.dead_ends - {self.goal}
+        states = np.array(list(dict.fromkeys([state, *(s for s in self.map.states if s < FIRST_PLACE)])), np.int64)  # type: ignore[operator]
         row = {state: i for i, state in enumerate(states.tolist())}
         end = np.full((len(states), self.model.config.n_actions), UNKNOWN)
         probability = np.zeros(end.shape)
@@ -142,15 +143,10 @@ class LargeKnowledge(Knowledge):
                 kind = self.kind.get(move.end)  # type: ignore[call-overload]
                 cell = row[move.source], move.action
                 if kind is not Place.FRONTIER:
-                    end[cell] = move.end if kind is None and move.end not in self._closed else move.source
+                    end[cell] = move.end if kind is None and move.end not in closed else move.source
                     probability[cell] = move.probability
-        facts = ((s, a, s if e in self._closed else e) for s, a, e in self.memory)
+        facts = ((s, a, s if e in closed else e) for s, a, e in self.memory)
         return TransitionTable(states, end, probability, np.zeros(end.shape)).with_facts(facts, self.ruled_out)
-
-    @property
-    def _closed(self) -> set[int]:
-        """The states that should not be entered."""
-        return self.dead_ends - {self.goal}  # type: ignore[arg-type]  # there may be no goal
 
     # Exploration
 

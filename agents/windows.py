@@ -18,7 +18,7 @@ from eswm_gym.world_model import ESWM
 T = TypeVar("T")
 PASS = 8  # windows that the model reads at once: as many as a processor's cache holds
 SHORTEST, LONGEST = 9, 15  # states of a chain
-INNER = 2  # the most of them without unknown moves
+INNER = 6  # the most of them without unknown moves
 LEADS_BACK = 0.7  # least probability of the source of an answer, where no move is known to lead back
 
 Answers = list[tuple[int, int, float]]  # (move, end, probability)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from common.tables import Table, methods, of, parts
+from collections.abc import Iterable
+
+from common.tables import Key, Table, methods, of, parts
 
 WORLDS = Table(
     "setting",
@@ -62,28 +64,72 @@ FOREIGN_NOTHING = Table(
     between=", ",
 )
 
-LARGE = Table(
-    "world",
+LARGE_WORLDS = {
+    "1,027 hexagons": "hexagon-1027",
+    "1,024 squares": "square-1024",
+    "1,024 squares, actions unknown": "permuted-square-1024",
+}
+
+
+def large(names: Iterable[str], methods: Iterable[str], **columns: Key) -> Table:
+    """Large worlds, a line for each method; columns with underscores for spaces."""
+    return Table(
+        "world",
+        {
+            f"{name}, `{method}`": of(setting=LARGE_WORLDS[name], method=method)
+            for name in names
+            for method in methods
+            if (name.endswith("unknown") and method not in ("path-integration", "eswm-closed"))
+            or (not name.endswith("unknown") and method != "rules")
+        },
+        {title.replace("_", " "): key for title, key in columns.items()},
+        of(file="large"),
+    )
+
+
+LARGE = large(
+    LARGE_WORLDS,
+    ("memory-graph", "path-integration", "rules", "eswm", "eswm-closed"),
+    CPU_seconds=of(metric="cpu_seconds", digits=1),
+    recall=of(metric="recall"),
+    precision=of(metric="precision"),
+    success=of(metric="success_rate"),
+    steps_over_shortest_path=of(metric="path_ratio"),
+)
+
+LARGE_ONLINE = large(
+    [name for name in LARGE_WORLDS if not name.endswith("unknown")],
+    ("memory-graph", "path-integration", "eswm"),
+    steps=of(metric="online_steps", digits=0),
+    CPU_milliseconds_a_step=of(metric="online_ms_per_step", digits=1),
+    success_then=of(metric="online_success_rate"),
+    steps_over_shortest_path_then=of(metric="online_path_ratio"),
+)
+
+LARGE_WALL = large(
+    ["1,027 hexagons", "1,024 squares"],
+    ("memory-graph", "path-integration", "eswm", "eswm-no-adapt"),
+    success=of(metric="wall_success_rate"),
+    steps_over_shortest_path=of(metric="wall_path_ratio"),
+)
+
+LARGE_GROWTH = Table(
+    "measure",
     {
-        f"{name}, `{method}`": of(setting=setting, method=method)
-        for name, setting in {"1,027 hexagons": "hexagon-1027", "1,024 squares": "square-1024"}.items()
-        for method in ("memory-graph", "path-integration", "eswm", "eswm-closed")
+        "CPU seconds": of(metric="cpu_seconds", digits=0),
+        "megabytes": of(metric="megabytes", digits=0),
+        "recall": of(metric="recall"),
+        "steps over shortest path": of(metric="path_ratio", digits=2),
     },
-    {
-        title: of(metric=metric)
-        for title, metric in {
-            "CPU seconds": "cpu_seconds",
-            "recall": "recall",
-            "precision": "precision",
-            "success": "success_rate",
-            "steps over shortest path": "path_ratio",
-        }.items()
-    },
-    of(file="large"),
+    {f"{n:,}": of(at=n) for n in (331, 1027, 2977, 9919, 30301)},
+    of(file="large", setting="hexagon", method="eswm"),
 )
 
 WORLD_TABLES = {
     "large": LARGE,
+    "large-online": LARGE_ONLINE,
+    "large-wall": LARGE_WALL,
+    "large-growth": LARGE_GROWTH,
     "worlds": WORLDS,
     "worlds-permuted": WORLDS_PERMUTED,
     "foreign-bank": FOREIGN_BANK,

@@ -103,9 +103,11 @@ def text(key: Key, rows: Rows) -> str:
 
 
 def rows_of(folder: Path) -> Rows:
-    """The rows that benchmarks wrote into a folder."""
-    reports = [load(path) for path in sorted(folder.glob("*.json"))]
-    return {report.benchmark: report.rows for report in reports}
+    """The rows that benchmarks wrote into a folder, those of one benchmark together."""
+    rows: dict[str, list[Row]] = {}
+    for report in map(load, sorted(folder.glob("*.json"))):
+        rows.setdefault(report.benchmark, []).extend(report.rows)
+    return rows
 
 
 def filled(page: str, tables: Mapping[str, Table], rows: Rows) -> str:
