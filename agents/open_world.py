@@ -117,6 +117,10 @@ class OpenWorldKnowledge(SymbolKnowledge):
         if not self._remembered:
             self._compare(happened)
         forgotten = super().learn(happened, goal)
+        named = self.map.moves.end_of(state, action)
+        if named not in (None, end) and named not in self.places:  # the place was taken for another one
+            self.map.moves.forget(state, action)
+            self.table = None
         if end == state and self.table is not None:  # else the move would stay as doubtful as it was
             wall = self.map.moves.end_of(state, action)
             self.table = self.table.with_facts([(state, action, end if wall is None else wall)])

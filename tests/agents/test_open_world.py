@@ -379,3 +379,12 @@ def test_a_wall_that_is_put_in_the_way_is_gone_around_in_the_next_episode(seed):
     lengths = [len(walk(env, agent, 100, keep_memories=True)[0]) for _ in range(3)]
     assert lengths[-1] == 8 and max(lengths) < 20
     assert not [t for t in agent.memory if blocked in (t[0], t[2])]
+
+
+def test_a_place_that_was_taken_for_another_state_is_not_gone_to_for_ever():
+    agent, obs = begun([(0, RIGHT, 1)], state=1)
+    agent.knowledge.map.moves.add(1, UP, 5)  # a place that was named and turned out to be state 5, but wrongly so
+    obs = meet(agent, obs, UP, 1)
+    assert agent.knowledge.map.moves.end_of(1, UP) is None
+    assert agent.knowledge.expected(1, UP) == 1
+    assert agent.knowledge.imagined(1).end[agent.knowledge.imagined(1).index[1], UP] == 1
