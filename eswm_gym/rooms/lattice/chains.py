@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import shortest_path
 
 from eswm_gym.rooms.lattice.banks import BankBatch, _shuffle, spanning_banks
 from eswm_gym.rooms.lattice.generation import RoomBatch
@@ -31,28 +29,40 @@ def chain_banks(rng: np.random.Generator, rooms: RoomBatch, longest: int) -> Ban
     for room, (free, starts, ways) in enumerate(zip(rooms.observed & rooms.passable, source, action, strict=True)):
         ends = np.where(starts >= 0, lattice.next_location[starts, ways], -1)
         joins = (starts >= 0) & rooms.passable[room, ends]
-        tree = csr_array((np.ones(joins.sum()), (starts[joins], ends[joins])), (len(free), len(free)))
-        length, before = shortest_path(tree, directed=False, unweighted=True, return_predecessors=True)
-        first, way = np.nonzero(free[:, None] & lattice.on_lattice)
-        last = lattice.neighbors[first, way]
-        apart = length[first, last]
-        possible = (apart > 1) & (apart < longest)
-        chain = np.zeros(len(free), bool)
-        if possible.any():
-            first, last, apart = first[possible], last[possible], apart[possible].astype(int)
+        around: dict[int, list[int]] = {at: [] for at in np.flatnonzero(free).tolist()}
+        for start, end in zip(starts[joins].tolist(), ends[joins].tolist(), strict=True):
+            around[start].append(end)
+            around[end].append(start)
+        # From each location, the way to each of its neighbours that is no step in the tree and not too long.
+        found = [
+            way
+            for here in around
+            for there, way in _ways(around, here).items()
+            if 2 < len(way) <= longest and there in lattice.neighbors[here]
+        ]
+        chain = free.copy()
+        if found:
+            apart = np.array(list(map(len, found)))
             weight = apart / np.bincount(apart)[apart]
-            chosen = rng.choice(len(apart), p=weight / weight.sum())
-            here = last[chosen]
-            while here >= 0:
-                chain[here] = True
-                here = before[first[chosen], here]
+            on_way = found[rng.choice(len(found), p=weight / weight.sum())]
+            chain[:] = False
+            chain[on_way] = True
             if rng.random() < FROM_CHAIN:
-                near = np.flatnonzero(free & ~chain & (length[chain].min(0) == 1))
-                chain[rng.permutation(near)[: rng.integers(BESIDE + 1)]] = True
-        else:
-            chain = free.copy()
+                near = sorted({at for here in on_way for at in around[here]} - set(on_way))
+                chain[rng.permutation(near)[: rng.integers(BESIDE + 1)].astype(int)] = True
         kept = (starts >= 0) & chain[starts] & (chain[ends] | ~joins)
         starts[~kept], ways[~kept] = -1, -1
         observed[room] = chain
         observed[room, ends[kept]] = True
     return _shuffle(rng, replace(rooms, observed=observed), source, action)
+
+
+def _ways(around: dict[int, list[int]], start: int) -> dict[int, list[int]]:
+    """The way from a location to each that a tree joins to it, both ends included."""
+    ways, queue = {start: [start]}, [start]
+    for here in queue:
+        for there in around[here]:
+            if there not in ways:
+                ways[there] = [*ways[here], there]
+                queue.append(there)
+    return ways
