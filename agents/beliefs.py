@@ -41,8 +41,12 @@ class Beliefs:
 
     def near(self, states: Collection[int]) -> Beliefs:
         """The same beliefs, but of moves those alone that start at one of these states."""
-        parts = ("memories", "imagined", "frontier")
-        return replace(self, **{part: tuple(t for t in getattr(self, part) if t[0] in states) for part in parts})
+        return replace(
+            self,
+            memories=tuple(move for move in self.memories if move[0] in states),
+            imagined=tuple(move for move in self.imagined if move[0] in states),
+            frontier=tuple(move for move in self.frontier if move[0] in states),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As lists and numbers, ready for JSON."""
