@@ -14,7 +14,7 @@ from eswm_gym.agents.exploration import nearest_frontier
 from eswm_gym.agents.knowledge import Knowledge, knowledge_of
 from eswm_gym.agents.large_map import LargeMap
 from eswm_gym.agents.memory_bank import Transition
-from eswm_gym.agents.places import Place
+from eswm_gym.agents.places import FIRST_PLACE, Place, PlaceMap
 from eswm_gym.agents.planning import UNKNOWN, Plan, TransitionTable
 from eswm_gym.agents.states import state_of
 from eswm_gym.world_model import ESWM
@@ -22,7 +22,6 @@ from eswm_gym.world_model import ESWM
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-FIRST_PLACE = 2**40  # names of places begin here, beyond the states of any world
 WINDOWS = 2  # that are imagined at each step
 
 
@@ -38,7 +37,7 @@ class LargeKnowledge(Knowledge):
 
     Attributes:
         map: facts, and what is imagined. Bumps lead to the places of walls.
-        kind: what each named place is.
+        named: the places that have a name; the map has the moves to and from them.
         dead_ends: states in which an episode ended without success.
         looked_at: the state around which it has imagined since its last move.
 
@@ -57,9 +56,8 @@ class LargeKnowledge(Knowledge):
         self.map = LargeMap(model, config.window)
         for transition in self.memory:
             self.map.add(*transition)
-        self.kind: dict[int, Place] = {}
+        self.named = PlaceMap(FIRST_PLACE)
         self.dead_ends: set[int] = set()
-        self._next_place = FIRST_PLACE
         self.looked_at: int | None = None
         self._is_new = bool(len(self.memory))  # and nothing is imagined yet
         self._remembered = False
@@ -76,7 +74,7 @@ class LargeKnowledge(Knowledge):
 
     @property
     def places(self) -> Mapping[int, Place]:
-        return self.kind
+        return self.named.kind
 
     # What the model imagines
 
@@ -101,14 +99,13 @@ class LargeKnowledge(Knowledge):
             end = self.expected(state, action)
             if end == UNKNOWN:
                 self._name(Place.FRONTIER if action in actions else Place.OUTSIDE, state, action)
-            elif action not in actions and self.kind.get(end) is Place.FRONTIER:
-                self.kind[end] = Place.OUTSIDE
+            elif action not in actions and self.named.kind.get(end) is Place.FRONTIER:
+                self.named.kind[end] = Place.OUTSIDE
         return False
 
     def _name(self, kind: Place, state: int, action: int) -> int:
         """Name the place where a move ends."""
-        place, self._next_place = self._next_place, self._next_place + 1
-        self.kind[place] = kind
+        place = self.named.add(kind)
         self.map.add(state, action, place)
         return place
 
@@ -140,7 +137,7 @@ class LargeKnowledge(Knowledge):
         probability = np.zeros(end.shape)
         for move in self.map.transitions():
             if move.source in row:
-                kind = self.kind.get(move.end)  # type: ignore[call-overload]
+                kind = self.named.kind.get(move.end)  # type: ignore[call-overload]
                 cell = row[move.source], move.action
                 if kind is not Place.FRONTIER:
                     end[cell] = move.end if kind is None and move.end not in closed else move.source
@@ -153,7 +150,7 @@ class LargeKnowledge(Knowledge):
     def to_frontier(
         self, state: int, actions: Collection[int], rng: np.random.Generator, ordered: bool = True
     ) -> int | None:
-        return nearest_frontier(self, self.kind, state, actions, rng, ordered)
+        return nearest_frontier(self, self.named.kind, state, actions, rng, ordered)
 
     def to_doubt(self, state: int, actions: Collection[int], rng: np.random.Generator) -> int | None:
         """The first move to the nearest state with moves that were never made, and there the least probable of them."""
@@ -171,7 +168,7 @@ class LargeKnowledge(Knowledge):
                 return min(doubtful)[2] if here == state else first[here]
             for action in allowed:
                 end = ends[action]
-                if end not in first and end != UNKNOWN and end not in self.kind:
+                if end not in first and end != UNKNOWN and end not in self.named.kind:
                     first[end] = action if here == state else first[here]
                     queue.append(end)
         return None
@@ -189,7 +186,7 @@ class LargeKnowledge(Knowledge):
 
     def _revise(self, expected: int, happened: Transition, goal: Any) -> tuple[Transition, list[Transition]]:
         state, action, end = happened
-        if expected in self.kind:
+        if expected in self.named.kind:
             return happened, self._visit(expected, happened)
         if end != state:
             return happened, []
@@ -204,18 +201,16 @@ class LargeKnowledge(Knowledge):
     def _wall_up(self, state: int) -> list[Transition]:
         """Delete and return the memories of a state that is a wall now. Its place stays on the map, so that what was
         imagined around it holds."""
-        place, self._next_place = self._next_place, self._next_place + 1
-        self.map.rename(state, place)
-        self.kind[place] = Place.WALL
+        self.map.rename(state, self.named.add(Place.WALL))
         return self.memory.forget_state(state)
 
     def _visit(self, place: int, happened: Transition) -> list[Transition]:
         """Learn what a named place is; delete and return the bumps into it if it was taken for a wall."""
         state, action, end = happened
         if end == state:
-            self.kind[place] = Place.WALL
+            self.named.kind[place] = Place.WALL
             return []
-        del self.kind[place]
+        del self.named.kind[place]
         if end in self.map:  # it has two names
             self.map.forget(place)
             return []
@@ -241,8 +236,8 @@ class LargeKnowledge(Knowledge):
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {
             "map": self.map.to_dict(),
-            "places": [[place, kind.name] for place, kind in self.kind.items()],
-            "next_place": self._next_place,
+            "places": [[place, kind.name] for place, kind in self.named.kind.items()],
+            "next_place": self.named.next_name,
             "dead_ends": sorted(self.dead_ends),
             "looked_at": self.looked_at,
             "is_new": self._is_new,
@@ -251,7 +246,7 @@ class LargeKnowledge(Knowledge):
     def load_dict(self, saved: Mapping[str, Any]) -> None:
         super().load_dict(saved)
         self.map.load_dict(saved["map"])
-        self.kind = {place: Place[kind] for place, kind in saved["places"]}
-        self._next_place = saved["next_place"]
+        self.named.kind = {place: Place[kind] for place, kind in saved["places"]}
+        self.named.next_name = saved["next_place"]
         self.dead_ends = set(saved["dead_ends"])
         self.looked_at, self._is_new = saved["looked_at"], saved["is_new"]

@@ -83,6 +83,7 @@ class LargeMap:
             raise ValueError(f"passes must be at least 1, got {passes}")
         self.model, self.window, self.confidence = model, window, confidence
         self.passes, self.pool = passes, pool
+        self._finds_out = isinstance(model, NumberedActions) and model.has_codes  # what actions do
         self.rng = np.random.default_rng(seed)
         self.n_windows = 0
         self._states: list[Hashable] = []
@@ -241,8 +242,7 @@ class LargeMap:
         if moves is None:
             return Plan(expanded=expanded)
         way = [self._describe(move, self._moves.ends[move]) for move in moves]
-        states = (start, *(move.end for move in way))
-        actions = tuple(move.action for move in way)
+        states, actions = (start, *(move.end for move in way)), tuple(move.action for move in way)
         probability = math.prod(move.probability for move in way)
         return Plan(states, actions, probability, expanded)  # type: ignore[arg-type]  # its states are of any kind
 
@@ -326,7 +326,7 @@ class LargeMap:
         if seen and all(moves.changed[one] <= when for one in seen):
             return None
         window = tree(moves, state, self.window)
-        if isinstance(self.model, NumberedActions) and self.model.has_codes:
+        if self._finds_out:
             window = filled(moves, window, self.model.config.max_memories * 3 // 4)  # bumps have to fit in as well
         self._looked[state] = moves.clock, frozenset(window.states)
         old = seen and set(window.states) <= set(seen) and all(moves.lost.get(one, -1) <= when for one in seen)

@@ -13,13 +13,12 @@ import numpy as np
 from eswm_gym.agents.config import AgentConfig
 from eswm_gym.agents.knowledge import knowledge_for
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
-from eswm_gym.agents.places import Place, renumber
+from eswm_gym.agents.places import FIRST_PLACE, Place, renumber
 from eswm_gym.agents.planning import UNKNOWN, TransitionTable
 from eswm_gym.agents.symbols import SymbolKnowledge
 from eswm_gym.world_model import ESWM
 from eswm_gym.world_model.codecs import NameCodec
 
-FIRST_PLACE = 2**40  # names of places begin here, beyond the states of any world
 SURE = 0.9  # what is imagined with this probability should come true
 MISSES, SHARE = 4, 0.25  # so many surprises, and such a share of what was sure, show that the lattice is a wrong one
 

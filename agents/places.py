@@ -13,6 +13,8 @@ from enum import Enum
 
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 
+FIRST_PLACE = 2**40  # where states have any numbers, names of places begin here, beyond them
+
 
 class Place(Enum):
     """What a place is, as far as the agent knows; a place with a known state counts as visited."""

@@ -65,9 +65,11 @@ def filled(moves: SupportedMoves, window: Window, most: int) -> Window:
 def chains(moves: SupportedMoves, state: int) -> Iterator[Window]:
     """Ways from a state round what its unknown moves may lead across, such as a wall: each a shortest way to a state
     where one of them may end, and no part of a longer one. Few states on it have no unknown moves themselves."""
+    free = [move % moves.n_actions for move in moves.unknown([state])]
+    if not free:
+        return
     came: dict[int, tuple[int, int]] = {}  # (state before, move between the two)
     inner, ring, far = {state: 0}, [state], set[int]()
-    free = [move % moves.n_actions for move in moves.unknown([state])]
     for length in range(2, LONGEST + 1):
         following: dict[int, int] = {}
         for here in ring:

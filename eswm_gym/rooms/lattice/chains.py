@@ -37,8 +37,9 @@ def chain_banks(rng: np.random.Generator, rooms: RoomBatch, longest: int) -> Ban
         found = [
             way
             for here in around
+            for near in [set(lattice.neighbors[here].tolist())]
             for there, way in _ways(around, here).items()
-            if 2 < len(way) <= longest and there in lattice.neighbors[here]
+            if 2 < len(way) <= longest and there in near
         ]
         chain = free.copy()
         if found:

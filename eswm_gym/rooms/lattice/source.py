@@ -28,8 +28,7 @@ class LatticeSource:
     Attributes:
         rooms: the family of rooms.
         bank: "minimal" spanning banks, "dense" ones with extra transitions, banks from a "walk", one long way of a
-            minimal bank (a "chain"), or a minimal
-            spanning "trajectory" in order.
+            minimal bank (a "chain"), or a minimal spanning "trajectory" in order.
         share: how often it is drawn in a mixture, relative to the other sources.
         mix: shares of the kinds of query.
         components: those that may be masked.
