@@ -132,11 +132,10 @@ def ask(
         queries.append(_rows((name[move // n], move % n, MASKED) for move in _open(moves, states)))
     if not any(map(len, queries)):
         return []
-    encoded = model.encode(torch.from_numpy(pad(banks)).to(model.device))
 
     def predicted(some: Sequence[np.ndarray], component: str) -> torch.Tensor:
         """(B, Q, n_states + 1) probabilities of a component of the queries."""
-        prediction = model.predict(encoded, torch.from_numpy(pad(some)).to(model.device))
+        prediction = model(*(torch.from_numpy(pad(rows)).to(model.device) for rows in (banks, some)))
         p = getattr(prediction, component).float().softmax(-1)
         require_numbers(model, p)
         return p

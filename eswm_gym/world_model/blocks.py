@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -28,15 +28,15 @@ def relations(reader: Tensor, read: Tensor, n: int = N_RELATIONS) -> Tensor:
         n: how many relations, 4 or 5.
 
     Returns:
-        (B, T, 1 + N, n) bool: source is source, source is end, end is source, end is end, action is action; a masked
+        (B, T, n, 1 + N) bool: source is source, source is end, end is source, end is end, action is action; a masked
         component equals nothing. The first column stands for the null token and is False.
     """
-    mine, theirs = reader[:, :, None, ::2], read[:, None, :, ::2]  # (B, T, 1, 2) and (B, 1, N, 2)
-    same = ((mine[..., None] == theirs[..., None, :]) & (mine[..., None] >= 0)).flatten(3)  # (B, T, N, 4)
+    mine, theirs = reader[..., ::2, None, None], read.mT[:, None, None, ::2]  # (B, T, 2, 1, 1) and (B, 1, 1, 2, N)
+    same = ((mine == theirs) & (mine >= 0)).flatten(2, 3)  # (B, T, 4, N)
     if n > N_RELATIONS:
-        mine, theirs = reader[:, :, None, ACTION], read[:, None, :, ACTION]
-        same = torch.cat([same, ((mine == theirs) & (mine >= 0))[..., None]], 3)
-    return F.pad(same, (0, 0, 1, 0))
+        mine, theirs = reader[..., ACTION, None], read[:, None, :, ACTION]
+        same = torch.cat([same, ((mine == theirs) & (mine >= 0))[:, :, None]], 2)
+    return F.pad(same, (1, 0))
 
 
 def padding_mask(padding: Tensor, dtype: torch.dtype) -> Tensor:
@@ -45,6 +45,20 @@ def padding_mask(padding: Tensor, dtype: torch.dtype) -> Tensor:
     The first column stands for the null token, which all may read.
     """
     return F.pad(torch.where(padding, -1e4, 0.0), (1, 0))[:, None, None].to(dtype)
+
+
+class Reads(NamedTuple):
+    """How T tokens read the N of a bank and the null token.
+
+    Attributes:
+        mask: (B, 1, 1, 1 + N), from `padding_mask`.
+        related: (B, T, n_relations, 1 + N) from `relations`, or None.
+        sharper: (B, 1, 1, 1), a factor for the logits of attention, or None.
+    """
+
+    mask: Tensor
+    related: Tensor | None = None
+    sharper: Tensor | None = None
 
 
 class Block(nn.Module):
@@ -92,64 +106,58 @@ class Block(nn.Module):
         value = torch.cat([self.null_value.to(value.dtype).expand(null), value], 2)
         return F.normalize(key, dim=-1), value
 
-    def forward(
-        self,
-        x: Tensor,
-        keys_values: KeysValues,
-        mask: Tensor,
-        related: Tensor | None = None,
-        sharper: Tensor | None = None,
-    ) -> Tensor:
+    def bias(self, reads: Reads) -> Tensor:
+        """(B, H or 1, T or 1, 1 + N) what to add to the logits of attention."""
+        if reads.related is None:
+            return reads.mask
+        bias = torch.einsum("rh,btrn->bhtn", self.relation_bias.to(reads.related.dtype), reads.related)
+        return reads.mask + (bias if reads.sharper is None else reads.sharper * bias)
+
+    def forward(self, x: Tensor, keys_values: KeysValues, bias: Tensor, reads: Reads) -> Tensor:
         """Let tokens read.
 
         Args:
             x: (B, T, dim) tokens.
             keys_values: what they read.
-            mask: (B, 1, 1, 1 + N), from `padding_mask`.
-            related: (B, T, 1 + N, n_relations) from `relations`, or None.
-            sharper: (B, 1, 1, 1), a factor for the logits of attention, or None.
+            bias: what `bias` gives.
+            reads: how they read.
         """
         key, value = keys_values
         query = F.normalize(self._split(self.query(self.attention_norm(x))), dim=-1) * self.sharpness
         logits = query.to(key.dtype) @ key.mT  # (B, H, T, 1 + N)
-        if related is not None:
-            for bias, one in zip(self.relation_bias.to(related.dtype), related.unbind(-1), strict=True):
-                logits = logits + bias[:, None, None] * one[:, None]  # (H, 1, 1) * (B, 1, T, 1 + N)
-        if sharper is not None:
-            logits = sharper * logits
-        logits = logits + mask
+        logits = (logits if reads.sharper is None else reads.sharper * logits) + bias
         # Two products and a softmax: at these lengths cheaper to train than fused attention.
         attention = logits.softmax(-1).to(value.dtype)
         y = self.out((attention @ value).transpose(1, 2).flatten(2))  # (B, T, dim)
-        if related is not None:  # sums, not products of tiny matrices, which cost more
-            read = torch.stack([(attention * one[:, None]).sum(-1) for one in related.unbind(-1)], -1)
-            y = y + self.relation_value(read.transpose(1, 2).flatten(2))  # of (B, H, T, n_relations)
+        if reads.related is not None:  # sums, not products of tiny matrices, which cost more to train
+            read = (attention[:, :, :, None] * reads.related[:, None]).sum(-1)  # (B, H, T, n_relations)
+            y = y + self.relation_value(read.transpose(1, 2).flatten(2))
         x = x + y
         return x + self.down(F.gelu(self.up(self.mlp_norm(x))))
 
 
-def read_bank(blocks: Iterable[Any], x: Tensor, *reads: Tensor | None) -> tuple[list[KeysValues], Tensor]:
-    """Pass the bank's tokens through blocks.
+def read_bank(blocks: Iterable[Any], x: Tensor, reads: Reads, n: int | None = None) -> tuple[list[KeysValues], Tensor]:
+    """Pass the bank's tokens, and those of queries behind them, through blocks.
 
     Args:
-        blocks: each a `Block`.
-        x: (B, N, dim) tokens.
-        *reads: what `Block.forward` takes besides: mask, relations, sharpening.
+        blocks: each a `Block`; one that comes several times has its bias computed once.
+        x: (B, T, dim) tokens.
+        reads: how they read.
+        n: how many of them are the bank's, which all read. None: all.
 
     Returns:
-        The keys and values that the bank leaves in each block, and its tokens (B, N, dim) after the last one.
+        The keys and values that the bank leaves in each block, and the tokens (B, T, dim) after the last one.
     """
-    keys_values = []
+    keys_values, biases = [], {block: block.bias(reads) for block in set(blocks)}
     for block in blocks:
-        keys_values.append(block.keys_values(x))
-        x = block(x, keys_values[-1], *reads)
+        keys_values.append(block.keys_values(x[:, :n]))
+        x = block(x, keys_values[-1], biases[block], reads)
     return keys_values, x
 
 
-def read_queries(
-    blocks: Iterable[Any], keys_values: Iterable[KeysValues], x: Tensor, *reads: Tensor | None
-) -> Iterator[Tensor]:
+def read_queries(blocks: Iterable[Any], keys_values: Iterable[KeysValues], x: Tensor, reads: Reads) -> Iterator[Tensor]:
     """The queries' tokens (B, Q, dim) after each block, in which they read what the bank left there."""
+    biases = {block: block.bias(reads) for block in set(blocks)}
     for block, read in zip(blocks, keys_values, strict=True):
-        x = block(x, read, *reads)
+        x = block(x, read, biases[block], reads)
         yield x

@@ -55,6 +55,9 @@ class NumberedActions(ESWM):
     def predict(self, bank: EncodedBank, query: Tensor) -> Prediction:
         return self._numbered(self.model.predict(bank.cache, self._translate(query)))
 
+    def forward(self, memories: Tensor, query: Tensor) -> Prediction:
+        return self._numbered(self.model(self._translate(memories), self._translate(query)))
+
     def _numbered(self, prediction: PredictionLike) -> Prediction:
         """The other model's prediction, with the logits of these actions."""
         return Prediction(prediction.source, prediction.action[..., self.numbers], prediction.end)

@@ -83,15 +83,15 @@ _SMALL_TORI = ((3, 5), (4, 4), (4, 5), (5, 5), (6, 6))
 def _known(shape: str, share: float) -> tuple[LatticeSource, ...]:
     """Regions of a lattice whose moves the model knows by name, small and large, from banks of all kinds."""
 
-    def source(bank, share_of_bank, rows, most, walls, held=None, enclosed=0.0):
-        rooms = RegionConfig(shape, _SIZES[shape], 2, most, walls, enclosed=enclosed)
+    def source(bank, share_of_bank, rows, most, walls, least=2, held=None, enclosed=0.0):
+        rooms = RegionConfig(shape, _SIZES[shape], least, most, walls, enclosed=enclosed)
         return LatticeSource(
             rooms, bank, share * share_of_bank, _REGION_MIX, actions="known", held=held, rows=rows
         )  # fmt: skip
 
     return (
         source("minimal", 0.33, 48, most=30, walls=18),
-        source("minimal", 0.25, 96, most=64, walls=32),
+        source("minimal", 0.25, 96, most=64, walls=32, least=24),
         source("chain", 0.2, 64, most=64, walls=32),
         source("dense", 0.08, 96, most=40, walls=20, held=(0.2, 1.0)),
         source("walk", 0.06, 48, most=40, walls=0, enclosed=0.5),
@@ -255,16 +255,16 @@ PRESETS = {
             codes=len(CODES),
         ),
         sources=(
-            *_known("hexagon", 0.15),
-            *_known("square", 0.15),
-            *_known("diagonal", 0.06),
-            *_known("pose", 0.34),
+            *_known("hexagon", 0.13),
+            *_known("square", 0.12),
+            *_known("diagonal", 0.05),
+            *_known("pose", 0.4),
             *(
                 source
                 for shape in ("hexagon", "square", "diagonal", "pose")
-                for source in _permuted(shape, _SIZES[shape], 0.09 if shape == "diagonal" else 0.06)
+                for source in _permuted(shape, _SIZES[shape], 0.09 if shape == "diagonal" else 0.05)
             ),
-            *(source for size in _SMALL_TORI for source in _permuted("torus", size, 0.08 / len(_SMALL_TORI))),
+            *(source for size in _SMALL_TORI for source in _permuted("torus", size, 0.14 / len(_SMALL_TORI))),
         ),
         settings=_LATTICES,
         rooms=12,

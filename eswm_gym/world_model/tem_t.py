@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from eswm_gym.checks import require_choices
 from eswm_gym.rooms.transitions import ACTION, END, SOURCE
-from eswm_gym.world_model.blocks import Block, KeysValues, padding_mask, read_bank, read_queries
+from eswm_gym.world_model.blocks import Block, KeysValues, Reads, padding_mask, read_bank, read_queries
 from eswm_gym.world_model.codecs import CODECS, CodecName, IntegerCodec
 from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
 from eswm_gym.world_model.predictions import Prediction
@@ -102,7 +102,7 @@ class TEMT(ESWM):
         observation = torch.cat([memories[:, :1, SOURCE], memories[..., END]], 1)
         x = self.embed(observation, position)
         mask = padding_mask(observation < 0, x.dtype)
-        keys_values, _ = read_bank(self.blocks, x, mask)
+        keys_values, _ = read_bank(self.blocks, x, Reads(mask))
         return EncodedBank(memories, Cache(keys_values, mask, observation, position))
 
     def layers(self, bank: EncodedBank[Cache], query: Tensor) -> Iterator[Tensor]:
@@ -113,7 +113,7 @@ class TEMT(ESWM):
         known = torch.cat([self.nowhere.expand(len(query), 1, -1), position], 1)  # (B, 2 + N, dim / 2)
         here = known.gather(1, last[..., None].expand(-1, -1, position.shape[-1]))  # (B, Q, dim / 2)
         x = self.embed(torch.full_like(last, -1), self.move(here, query[..., ACTION]))
-        yield from read_queries(self.blocks, keys_values, x, mask)
+        yield from read_queries(self.blocks, keys_values, x, Reads(mask))
 
     def read_out(self, x: Tensor, bank: EncodedBank) -> Prediction:
         return end_only(self.codec.to_logits(self.end_head(self.norm(x))), self.config)

@@ -25,6 +25,7 @@ from eswm_gym.world_model.blocks import (
     N_RELATIONS,
     Block,
     KeysValues,
+    Reads,
     padding_mask,
     read_bank,
     read_queries,
@@ -204,27 +205,43 @@ class Transformer(TokenModel):
         """The blocks in the order in which tokens pass them: all of them, `loops` times."""
         return [*self.blocks] * self.config.loops  # type: ignore[list-item]
 
-    def _reads(self, reader: Tensor, read: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """What `Block.forward` takes besides tokens: the mask over padding, and relations and sharpening if used."""
+    def _reads(self, reader: Tensor, read: Tensor, dtype: torch.dtype) -> Reads:
+        """How the tokens of transitions (B, T, 3) read those of others (B, N, 3)."""
         padding = (read[..., SOURCE] < 0) & (read[..., END] < 0)  # a query has at least one of them
         mask = padding_mask(padding, dtype)
         related = relations(reader, read, self.n_relations).to(dtype) if self.n_relations else None
         if not self.config.usual_memories:
-            return mask, related, None
+            return Reads(mask, related)
         size = 1 + (~padding).sum(1)  # (B,) with the null token
-        return mask, related, (size.log() / math.log(1 + self.config.usual_memories)).to(dtype).view(-1, 1, 1, 1)
+        sharper = (size.log() / math.log(1 + self.config.usual_memories)).to(dtype).view(-1, 1, 1, 1)
+        return Reads(mask, related, sharper)
 
     def encode(self, memories: Tensor) -> EncodedBank:
-        self.check_length(memories)
         if self.config.query_attention == "joint":
+            self.check_length(memories)
             return EncodedBank(memories)
+        x = self._embed_bank(memories)
+        keys_values, x = read_bank(self.unrolled, x, self._reads(memories, memories, x.dtype))
+        return EncodedBank(memories, Cache(keys_values, self.norm(x)))
+
+    def forward(self, memories: Tensor, query: Tensor) -> Prediction:
+        if self.config.query_attention == "joint":
+            return self.predict(self.encode(memories), query)
+        # As `encode` and `predict`, in one pass through the blocks.
+        x, n = torch.cat([self._embed_bank(memories), self.embed(query)], 1), memories.shape[1]
+        reads = self._reads(torch.cat([memories, query], 1), memories, x.dtype)
+        x = self.norm(read_bank(self.unrolled, x, reads, n)[1])
+        return self._read_out(x[:, n:], x[:, :n], memories)
+
+    def _embed_bank(self, memories: Tensor) -> Tensor:
+        """(B, N, dim) tokens of banks, for cross attention."""
+        self.check_length(memories)
         x = self.embed(memories)
         if context := self.config.context:
             if x.shape[1] < context:
                 raise ValueError(f"the last {context} rows of a bank are the context, but there are {x.shape[1]} rows")
             x = torch.cat([x[:, :-context], x[:, -context:] + self.place.to(x.dtype)], 1)
-        keys_values, x = read_bank(self.unrolled, x, *self._reads(memories, memories, x.dtype))
-        return EncodedBank(memories, Cache(keys_values, self.norm(x)))
+        return x
 
     def layers(self, bank: EncodedBank, query: Tensor) -> Iterator[Tensor]:
         if self.config.query_attention == "joint":
@@ -232,7 +249,7 @@ class Transformer(TokenModel):
                 yield x[:, -1].view(*query.shape[:2], -1)  # of the last token, the query's
             return
         x = self.embed(query)
-        yield from read_queries(self.unrolled, bank.cache.keys_values, x, *self._reads(query, bank.memories, x.dtype))
+        yield from read_queries(self.unrolled, bank.cache.keys_values, x, self._reads(query, bank.memories, x.dtype))
 
     def read_out(self, x: Tensor, bank: EncodedBank[Cache]) -> Prediction:
         return self._read_out(self.norm(x), bank.cache.tokens, bank.memories)
@@ -257,8 +274,9 @@ class Transformer(TokenModel):
         sequence = torch.cat([memories, query.flatten(0, 1)[:, None]], 1)  # (B * Q, N + 1, 3)
         x = self.embed(sequence)
         reads = self._reads(sequence, sequence, x.dtype)
+        biases = {block: block.bias(reads) for block in set(self.unrolled)}
         for block in self.unrolled:
-            x = block(x, block.keys_values(x), *reads)
+            x = block(x, block.keys_values(x), biases[block], reads)
             yield x
 
     def _read_out(self, x: Tensor, memory: Tensor, memories: Tensor) -> Prediction:

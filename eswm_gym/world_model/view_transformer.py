@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from eswm_gym.rooms.grid import FORWARD, IN_FRONT, LEFT, N_ACTIONS, N_CELLS, N_CLASSES, RIGHT, SIZE, WALL
 from eswm_gym.rooms.transitions import MASKED
-from eswm_gym.world_model.blocks import Block, KeysValues, padding_mask, read_bank, read_queries
+from eswm_gym.world_model.blocks import Block, KeysValues, Reads, padding_mask, read_bank, read_queries
 from eswm_gym.world_model.codecs import EgocentricCodec
 from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
 from eswm_gym.world_model.predictions import ViewPrediction
@@ -115,7 +115,7 @@ class ViewTransformer(ESWM):
         self.check_length(memories)
         x = self.embed(memories)
         mask = padding_mask((memories == MASKED).all(2), x.dtype)
-        keys_values, _ = read_bank(self.blocks, x, mask)
+        keys_values, _ = read_bank(self.blocks, x, Reads(mask))
         views = self.registration.build_map(memories) if self.config.registration else None
         return EncodedBank(memories, Cache(keys_values, mask, views))
 
@@ -152,7 +152,7 @@ class ViewTransformer(ESWM):
         x = self.embed(query)
         if evidence is not None:
             x = x + self.read_map(evidence.features.to(x.dtype))
-        return read_queries(self.blocks, bank.cache.keys_values, x, bank.cache.mask)
+        return read_queries(self.blocks, bank.cache.keys_values, x, Reads(bank.cache.mask))
 
     def _consult(self, bank: EncodedBank[Cache], query: Tensor) -> Evidence | None:
         """What the map and the given view say of the masked component; None without registration."""

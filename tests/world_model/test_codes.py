@@ -127,10 +127,10 @@ def test_a_bank_is_a_set_and_padding_changes_nothing(config, problem, order, row
 def test_the_fifth_relation_is_a_shared_action(problem):
     memories, query = problem
     found = relations(query, memories, 5)
-    assert (found[..., :4] == relations(query, memories)).all() and found.shape[-1] == 5
+    assert (found[:, :, :4] == relations(query, memories)).all() and found.shape[2] == 5
     for t, (_, mine, _) in enumerate(query[0].tolist()):
         expected = [mine == theirs and mine >= 0 for _, theirs, _ in memories[0].tolist()]
-        assert found[0, t, :, 4].tolist() == [False, *expected]
+        assert found[0, t, 4].tolist() == [False, *expected]
 
 
 @every_config

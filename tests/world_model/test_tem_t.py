@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from eswm_gym.world_model.blocks import Reads
 from eswm_gym.world_model.tem_t import TEMT, TEMTConfig
 
 every_model = pytest.mark.parametrize("codec", ["integer", "binary"])
@@ -53,7 +54,7 @@ def test_a_query_is_the_step_after_the_last_visit(codec):
     for q, last in enumerate((4, 1, 3)):
         x = model.embed(torch.tensor([[-1]]), model.move(position[:, last : last + 1], QUERY[:, q : q + 1, 1]))
         for block, kv in zip(model.blocks, bank.cache[0], strict=True):
-            x = block(x, kv, bank.cache[1], None)
+            x = block(x, kv, bank.cache[1], Reads(bank.cache[1]))
         expected = model.codec.to_logits(model.end_head(model.norm(x)))
         torch.testing.assert_close(asked[:, q : q + 1], expected)
 
