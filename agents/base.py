@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,12 +71,15 @@ class Agent(ABC):
         """Choose actions, with stable-baselines3's signature.
 
         Args:
-            observation: of one environment, or stacked for n of them. If it has `memory_bank` (as the wrapper
-                `MemoryBankObservation` adds), an episode begins with that bank, else with an empty one. If it has
-                `action_mask` (as `ActionMaskObservation` adds), that is the mask, else any action is allowed.
+            observation: of one environment, or stacked for n of them. If it has `memory_bank`, an episode begins with
+                that bank, else with an empty one. If it has `action_mask`, that is the mask, else any action is
+                allowed. `eswm_gym.wrappers.for_sb3` adds both.
             state: what the last call returned; None at the start, which makes new agents with `spawn_many`.
-            episode_start: (n,) bool, whether the observation of each environment is the first of an episode. It is
-                "done" of the last step if vector environments of Gymnasium have `autoreset_mode=SAME_STEP`.
+            episode_start: (n,) bool, whether the observation of each environment is the first of an episode: "done"
+                of the last step in stable-baselines3, and in Gymnasium's vector environments with
+                `autoreset_mode=SAME_STEP`. With NEXT_STEP, that observation is the last one of the old episode. It is
+                recognised by its memory bank, which is still the same, and the next one begins an episode. Without
+                memory banks, give "done" of the step before the last one there.
             deterministic: ignored: agents draw random numbers only to break ties.
 
         Returns:
@@ -86,6 +89,7 @@ class Agent(ABC):
         Raises:
             ValueError: if `state` or `episode_start` has another number of environments.
         """
+        require_state(observation)
         one = _is_single(observation)
         rows = (
             [observation]
@@ -100,14 +104,19 @@ class Agent(ABC):
                 raise ValueError(f"{name} is of {len(given)} environments, the observation of {len(rows)}")
         infos = [{k: obs[k] for k in ("action_mask",) if k in obs} for obs in rows]
         for obs, info, (agent, last, action), start in zip(rows, infos, state, starts, strict=True):
-            if start or last is None:
+            if last is None or (start and not _same_bank(last, obs)):
                 agent.reset(obs, info | {k: obs[k] for k in ("memory_bank",) if k in obs})
             else:
                 agent.observe(last, action, obs, info)
         agents = [agent for agent, _, _ in state]
         self.prepare(agents, rows, infos)
         actions = np.array([agent.act(obs, info) for agent, obs, info in zip(agents, rows, infos, strict=True)])
-        state = tuple(zip(agents, rows, actions.tolist(), strict=True))
+        # Copies, since vector environments may use their arrays again; none of the last observation of an episode.
+        kept = [
+            None if start and last is not None and _same_bank(last, obs) else copy.deepcopy(obs)
+            for obs, (_, last, _), start in zip(rows, state, starts, strict=True)
+        ]
+        state = tuple(zip(agents, kept, actions.tolist(), strict=True))
         return (actions[0] if one else actions), state
 
     @staticmethod
@@ -128,6 +137,25 @@ def allowed_actions(info: Info, n_actions: int) -> np.ndarray:
     if mask.shape != (n_actions,) or not mask.any():
         raise ValueError(f"action_mask must allow one or more of {n_actions} actions, got {mask!r}")
     return np.flatnonzero(mask)
+
+
+def require_state(obs: Any) -> None:
+    """Refuse an observation that is no dictionary with a state.
+
+    Raises:
+        TypeError: saying what it is.
+    """
+    if not isinstance(obs, Mapping) or "state" not in obs:
+        shown = sorted(obs) if isinstance(obs, Mapping) else type(obs).__name__
+        raise TypeError(
+            f"an observation has to be a dictionary with `state`, got {shown}: agents come before wrappers that "
+            "flatten it, and environments of others go into eswm_gym.wrappers.DiscreteStates"
+        )
+
+
+def _same_bank(one: Observation, other: Observation) -> bool:
+    """Whether two observations show the same memory bank and goal."""
+    return "memory_bank" in one and all(np.array_equal(one[k], other[k]) for k in ("memory_bank", "goal") if k in one)
 
 
 def _is_single(observation: Observation) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, end_of, goal_of
+from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions, end_of, goal_of, require_state
 from eswm_gym.agents.config import ALGORITHMS, AgentConfig
 from eswm_gym.agents.knowledge import Knowledge, knowledge_of
 from eswm_gym.agents.large_knowledge import LargeKnowledge
@@ -51,6 +52,7 @@ class ESWMAgent(Agent):
 
     knowledge: Knowledge
     route: list[tuple[int, int]]
+    _here: int | None  # where its last step ended, if it saw that
 
     def __init__(self, model: ESWM, *, seed: int | None = None, **options: Any) -> None:
         self.model = model
@@ -58,6 +60,7 @@ class ESWMAgent(Agent):
         if self._kind.is_limited:
             self.config = replace(config, capacity=config.capacity_of(model.config.max_memories))
         self.rng = np.random.default_rng(seed)
+        self._was_reset, self._here, self._has_warned = False, None, False
         self._begin(())
 
     @classmethod
@@ -98,6 +101,12 @@ class ESWMAgent(Agent):
     def spawn(self, seed: int | None = None) -> ESWMAgent:
         return type(self)(self.model, **asdict(self.config), seed=seed)
 
+    def __repr__(self) -> str:
+        options = {field.name: getattr(self.config, field.name) for field in fields(self.config)}
+        changed = "".join(f", {k}={v!r}" for k, v in options.items() if v != getattr(AgentConfig(), k))
+        model = f"{type(self.model).__name__} of {self.model.config.n_states} states and {self.n_actions} actions"
+        return f"{type(self).__name__}({model}, {len(self.memory)} memories{changed})"
+
     @property
     def memory(self) -> MemoryBank:
         """The memory bank."""
@@ -127,8 +136,10 @@ class ESWMAgent(Agent):
             self._begin(info.get("memory_bank", ()), numbers)
         for state in info.get("dead_ends", ()):
             self.knowledge.avoid(self.number(state))
+        self._was_reset, self._here = True, self.number(obs["state"])
 
     def act(self, obs: Observation, info: Info) -> int:
+        self._check_place(obs, info)
         self.prepare([self], [obs], [info])
         if self.route:
             return self.route[0][0]
@@ -147,10 +158,27 @@ class ESWMAgent(Agent):
             self.knowledge.avoid(end)
         if forgotten:
             info["forgotten"] = forgotten
-        if self.route and self.route[0] == happened[1:] and self.number(next_obs["state"]) == happened[2]:
+        self._here = self.number(next_obs["state"])
+        if self.route and self.route[0] == happened[1:] and self._here == happened[2]:
             self.route.pop(0)
         else:
             self.route = []
+
+    def predict(
+        self,
+        observation: Observation,
+        state: tuple[Any, ...] | None = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+    ) -> tuple[np.ndarray, tuple[Any, ...]]:
+        require_state(observation)
+        if not {"memory_bank", "action_mask", "actions"} & set(observation):
+            self._warn(
+                "predict sees neither a memory bank nor an action mask in the observation, and the agent does much "
+                "worse without: eswm_gym.wrappers.for_sb3(env) puts them there",
+                stacklevel=3,
+            )
+        return super().predict(observation, state, episode_start, deterministic)
 
     def plan(
         self,
@@ -260,6 +288,23 @@ class ESWMAgent(Agent):
         model = self.model if numbers is None else NumberedActions(self.model, numbers)
         self.knowledge = self._kind(model, self.config, memories)
         self.numbers, self.n_actions, self.route = numbers, model.config.n_actions, []
+
+    def _check_place(self, obs: Observation, info: Info) -> None:
+        """Warn, once, of a loop that leaves out `reset` or `observe`: what the agent knows is then of another room."""
+        require_state(obs)
+        state, advice = self.number(obs["state"]), "call agent.reset(obs, info) where an episode begins"
+        if not self._was_reset and "memory_bank" in info:
+            self._warn(f"act is given a memory bank that the agent has not read: {advice}")
+        elif self._here not in (None, state):
+            self._warn(
+                f"act is called in state {state}, but the last step that the agent observed ended in {self._here}: "
+                f"{advice}, and agent.observe(obs, action, next_obs, info) after each step"
+            )
+
+    def _warn(self, message: str, stacklevel: int = 4) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(message, stacklevel=stacklevel)
 
     def _notice(self, obs: Observation, state: int, actions: Collection[int]) -> None:
         """Take in the goal and the action mask; drop a plan that they do not agree with."""

@@ -62,6 +62,7 @@ def load_agent(kind: type[AgentT], path: str | Path, device: str = "cpu", model:
         agent.knowledge.load_dict(saved)
         agent.route = [(action, state) for action, state in saved["ahead"]]
         agent.rng.bit_generator.state = saved["rng"]
+        agent._was_reset = True
     except CheckpointError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:

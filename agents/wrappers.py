@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import gymnasium as gym
@@ -11,9 +12,10 @@ from eswm_gym.agents.base import Agent, Info, Observation, allowed_actions
 from eswm_gym.agents.eswm_agent import ESWMAgent
 from eswm_gym.agents.planning import UNKNOWN
 from eswm_gym.world_model import ESWM
+from eswm_gym.wrappers.episode_wrapper import EpisodeWrapper
 
 
-class UncertaintyBonus(gym.Wrapper, gym.utils.RecordConstructorArgs):
+class UncertaintyBonus(EpisodeWrapper):
     """Adds a bonus to the reward for moves of whose end the world model was unsure.
 
     The bonus is `scale` times 1 minus the probability of the likeliest end state, and `scale` where the model's answer
@@ -40,18 +42,23 @@ class UncertaintyBonus(gym.Wrapper, gym.utils.RecordConstructorArgs):
         self.agent, self.scale = _fresh(agent), scale  # type: ignore[assignment]  # an ESWMAgent for any model
         _check(env, self.agent.n_actions)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
-        obs, info = self.env.reset(seed=seed, options=options)
+    def begin(self, obs: Observation, info: Info, seed: int | None = None) -> tuple[Observation, Info]:
         self.agent.reset(obs, info)
-        self._obs, self._info = obs, info
+        self._keep(obs, info)
         return obs, info
 
-    def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
+    def follow(
+        self, action: Any, obs: Observation, reward: Any, terminated: bool, truncated: bool, info: Info
+    ) -> tuple[Observation, float, bool, bool, Info]:
         bonus = self.scale * self._uncertainty(int(action))
         self.agent.observe(self._obs, int(action), obs, info)
-        self._obs, self._info = obs, info
+        self._keep(obs, info)
         return obs, float(reward) + bonus, terminated, truncated, {**info, "intrinsic_reward": bonus}
+
+    def _keep(self, obs: Observation, info: Info) -> None:
+        """Copies of what was handed out, which its receiver may change."""
+        self._obs = copy.deepcopy(obs)
+        self._info = copy.deepcopy({name: info[name] for name in ("action_mask",) if name in info})
 
     def _uncertainty(self, action: int) -> float:
         state = self.agent.number(self._obs["state"])
@@ -63,7 +70,7 @@ class UncertaintyBonus(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return 1.0 if table.end[move] == UNKNOWN else 1.0 - float(table.probability[move])
 
 
-class PlannedAction(gym.Wrapper, gym.utils.RecordConstructorArgs):
+class PlannedAction(EpisodeWrapper):
     """Adds `planned_action` to the observation, `Discrete`: what an agent would do here.
 
     An ESWMAgent follows its plan to `goal`, or explores. It sees all observations and infos, and learns from the moves
@@ -88,18 +95,18 @@ class PlannedAction(gym.Wrapper, gym.utils.RecordConstructorArgs):
         shown = env.observation_space.spaces  # type: ignore[attr-defined]
         self.observation_space = spaces.Dict({**shown, "planned_action": spaces.Discrete(n_actions)})
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
-        obs, info = self.env.reset(seed=seed, options=options)
+    def begin(self, obs: Observation, info: Info, seed: int | None = None) -> tuple[Observation, Info]:
         if seed is not None:
             self.agent = self.agent.spawn(seed)
         self.agent.reset(obs, info)
-        self._obs = obs
+        self._obs = copy.deepcopy(obs)
         return {**obs, "planned_action": self.agent.act(obs, info)}, info
 
-    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
+    def follow(
+        self, action: Any, obs: Observation, reward: Any, terminated: bool, truncated: bool, info: Info
+    ) -> tuple[Observation, Any, bool, bool, Info]:
         self.agent.observe(self._obs, int(action), obs, info)
-        self._obs = obs
+        self._obs = copy.deepcopy(obs)
         planned = 0 if terminated else self.agent.act(obs, info)
         return {**obs, "planned_action": planned}, reward, terminated, truncated, info
 

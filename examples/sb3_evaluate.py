@@ -9,15 +9,10 @@ from stable_baselines3.common.monitor import Monitor
 
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents import ESWMAgent
-from eswm_gym.wrappers import ActionMaskObservation, MemoryBankObservation
+from eswm_gym.wrappers import for_sb3
 
 # Those that a shipped model has learnt.
 ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-")]
-
-
-def wrap(env):
-    """stable-baselines3 hands a policy observations only, so masks and memory banks travel in the observation."""
-    return ActionMaskObservation(env if env.spec.id.endswith("Explore-v0") else MemoryBankObservation(env))
 
 
 options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
@@ -29,11 +24,12 @@ args = options.parse_args()
 for env_id in args.env_ids:
     agent = ESWMAgent.from_pretrained("minigrid" if "MiniGrid" in env_id else "random-wall", seed=0)
 
+    # stable-baselines3 hands a policy observations only: for_sb3 puts masks and memory banks there.
     # One environment; evaluate_policy puts it into a DummyVecEnv.
-    env = Monitor(wrap(gym.make(env_id)))
+    env = Monitor(for_sb3(gym.make(env_id)))
     env.reset(seed=0)
     one, _ = evaluate_policy(agent, env, n_eval_episodes=args.episodes)
     # Several; the agent keeps a memory bank for each, and the model answers for all of them at once.
-    envs = make_vec_env(env_id, n_envs=args.n_envs, seed=0, wrapper_class=wrap)
+    envs = make_vec_env(env_id, n_envs=args.n_envs, seed=0, wrapper_class=for_sb3)
     many, _ = evaluate_policy(agent, envs, n_eval_episodes=args.episodes)
     print(f"{env_id}: return {one:.4f} in one environment, {many:.4f} in {args.n_envs}")

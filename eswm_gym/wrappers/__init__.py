@@ -4,6 +4,7 @@ from eswm_gym.wrappers.action_mask_observation import ActionMaskObservation
 from eswm_gym.wrappers.discrete_states import AbsoluteMoves, DiscreteStates, Poses
 from eswm_gym.wrappers.episodic_memory import EpisodicMemory
 from eswm_gym.wrappers.fixed_room import FixedRoom
+from eswm_gym.wrappers.for_sb3 import for_sb3
 from eswm_gym.wrappers.history import History
 from eswm_gym.wrappers.many_goals import ManyGoals
 from eswm_gym.wrappers.memory_bank_observation import MemoryBankObservation
@@ -18,4 +19,5 @@ __all__ = [
     "ManyGoals",
     "MemoryBankObservation",
     "Poses",
+    "for_sb3",
 ]

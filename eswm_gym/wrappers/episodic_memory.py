@@ -9,9 +9,10 @@ import numpy as np
 from gymnasium import spaces
 
 from eswm_gym.envs import HexRoomEnv
+from eswm_gym.wrappers.episode_wrapper import EpisodeWrapper
 
 
-class EpisodicMemory(gym.Wrapper, gym.utils.RecordConstructorArgs):
+class EpisodicMemory(EpisodeWrapper):
     """Adds `memory` to the observation: (capacity, 3) int16, the episode's last transitions (s_s, a, s_e).
 
     The most recent is the last row; rows of -1 come first while there are fewer.
@@ -36,17 +37,19 @@ class EpisodicMemory(gym.Wrapper, gym.utils.RecordConstructorArgs):
         memory = spaces.Box(-1, max(room.n_states, room.config.lattice.n_actions) - 1, (capacity, 3), np.int16)
         self.observation_space = spaces.Dict({**env.observation_space.spaces, "memory": memory})  # type: ignore[attr-defined]
 
-    def reset(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        obs, info = self.env.reset(**kwargs)
+    def begin(
+        self, obs: dict[str, Any], info: dict[str, Any], seed: int | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         self._memory = np.full((self.capacity, 3), -1, np.int16)
         return self._with_memory(obs), info
 
-    def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
+    def follow(
+        self, action: Any, obs: dict[str, Any], reward: Any, terminated: bool, truncated: bool, info: dict[str, Any]
+    ) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
         end = info.get("end_state", obs["state"])
         self._memory = np.concatenate([self._memory[1:], np.array([[self._state, action, end]], np.int16)])
         return self._with_memory(obs), reward, terminated, truncated, info
 
     def _with_memory(self, obs: dict[str, Any]) -> dict[str, Any]:
-        self._state = obs["state"]
+        self._state = int(obs["state"])
         return {**obs, "memory": self._memory.copy()}

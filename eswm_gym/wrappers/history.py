@@ -9,9 +9,10 @@ import numpy as np
 from gymnasium import spaces
 
 from eswm_gym.envs import HexRoomEnv
+from eswm_gym.wrappers.episode_wrapper import EpisodeWrapper
 
 
-class History(gym.Wrapper, gym.utils.RecordConstructorArgs):
+class History(EpisodeWrapper):
     """Adds `history` to the observation: (window, 4) int16, one row (s_{t-1}, a_{t-1}, s_t, s_goal) for each step.
 
     The oldest comes first; rows of -1 come last while there are fewer. At the start there is no step yet: the first
@@ -40,17 +41,19 @@ class History(gym.Wrapper, gym.utils.RecordConstructorArgs):
         history = spaces.Box(-1, max(room.n_states, room.config.lattice.n_actions) - 1, (window, 4), np.int16)
         self.observation_space = spaces.Dict({**env.observation_space.spaces, "history": history})  # type: ignore[attr-defined]
 
-    def reset(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        obs, info = self.env.reset(**kwargs)
-        self._rows = [(-1, -1, obs["state"], obs["goal"])]
+    def begin(
+        self, obs: dict[str, Any], info: dict[str, Any], seed: int | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        self._rows = [(-1, -1, int(obs["state"]), int(obs["goal"]))]
         return self._with_history(obs), info
 
-    def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
+    def follow(
+        self, action: Any, obs: dict[str, Any], reward: Any, terminated: bool, truncated: bool, info: dict[str, Any]
+    ) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
         *_, before, goal = self._rows[-1]
-        self._rows.append((before, int(action), info.get("end_state", obs["state"]), goal))
+        self._rows.append((before, int(action), int(info.get("end_state", obs["state"])), goal))
         if "goal_result" in info:
-            self._rows.append((-1, -1, obs["state"], obs["goal"]))
+            self._rows.append((-1, -1, int(obs["state"]), int(obs["goal"])))
         self._rows = self._rows[-self.window :]
         return self._with_history(obs), reward, terminated, truncated, info
 

@@ -7,8 +7,10 @@ from typing import Any
 import gymnasium as gym
 from gymnasium import spaces
 
+from eswm_gym.wrappers.episode_wrapper import EpisodeWrapper
 
-class MemoryBankObservation(gym.Wrapper, gym.utils.RecordConstructorArgs):
+
+class MemoryBankObservation(EpisodeWrapper):
     """Adds `memory_bank` to the observation: int64, the bank that `reset` handed out, padded with -1.
 
     (L - 1, 3) in a hexagonal room, (24, 51) in MiniGrid.
@@ -28,14 +30,16 @@ class MemoryBankObservation(gym.Wrapper, gym.utils.RecordConstructorArgs):
             raise ValueError('MemoryBankObservation needs a room with memory_bank="spanning" or "cover"')
         self.observation_space = spaces.Dict({**env.observation_space.spaces, "memory_bank": room.bank_space})  # type: ignore[attr-defined]
 
-    def reset(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        obs, info = self.env.reset(**kwargs)
-        self._bank = info["memory_bank"]
+    def begin(
+        self, obs: dict[str, Any], info: dict[str, Any], seed: int | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        self._bank = info["memory_bank"].copy()
         return self._with_bank(obs), info
 
-    def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
-        obs, *rest = self.env.step(action)
-        return (self._with_bank(obs), *rest)  # type: ignore[return-value]
+    def follow(
+        self, action: Any, obs: dict[str, Any], reward: Any, terminated: bool, truncated: bool, info: dict[str, Any]
+    ) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
+        return self._with_bank(obs), reward, terminated, truncated, info
 
     def _with_bank(self, obs: dict[str, Any]) -> dict[str, Any]:
         return {**obs, "memory_bank": self._bank.copy()}
