@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eswm_gym.agents.exploration import RULES
 from eswm_gym.agents.planning import COSTS
-from eswm_gym.checks import require_choices
+from eswm_gym.checks import require_choices, require_kind
 
 ALGORITHMS = ("dijkstra", "astar", "greedy")
 
@@ -51,6 +51,9 @@ class AgentConfig:
             algorithm=(self.algorithm, ALGORITHMS),
             cost=(self.cost, (None, *COSTS)),
         )
+        require_kind(bool, trust_memory=self.trust_memory, adapt=self.adapt)
+        require_kind(int, optional=True, capacity=self.capacity, window=self.window)
+        require_kind(float, confidence=self.confidence, beta=self.beta, gamma=self.gamma)
         fits = self.trust_memory and self.names_frontiers and self.algorithm == "dijkstra"
         if self.window is not None and not fits:
             raise ValueError(

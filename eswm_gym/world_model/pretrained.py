@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import getpass
 import json
-from collections.abc import Mapping
+import math
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
@@ -21,6 +26,7 @@ from eswm_gym.world_model.transformer import Transformer, TransformerConfig
 from eswm_gym.world_model.view_transformer import ViewTransformer, ViewTransformerConfig
 
 WEIGHTS = Path(__file__).parent / "weights"
+VERSION = 1  # of the JSON beside saved weights; one that says none is of version 1
 ARCHITECTURES: dict[str, tuple[Any, Any]] = {
     "transformer": (Transformer, TransformerConfig),
     "recurrent": (Recurrent, RecurrentConfig),
@@ -80,7 +86,7 @@ def read_info(path: str | Path) -> dict[str, Any]:
 
 def write_info(path: str | Path, info: dict[str, Any]) -> None:
     """Replace the JSON beside saved weights, with a hash of its own."""
-    with replacing(files_of(path)[1]) as temporary:
+    with _alone(path), replacing(files_of(path)[1]) as temporary:
         _write_json(temporary, info)
 
 
@@ -89,10 +95,20 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
 
     Raises:
         FileNotFoundError: if either file is missing.
-        CheckpointError: if they are damaged, foreign, or do not belong together, or a weight is not finite.
+        CheckpointError: if they are damaged, foreign, of another version, or do not belong together, or a weight is not
+            finite.
     """
     weights, description = files_of(path)
+    if folder := next((file for file in (weights, Path(path)) if file.is_dir()), None):
+        held = ", ".join(sorted(file.name for file in folder.glob("*.safetensors"))) or "none"
+        raise CheckpointError(f"{folder} is a folder, a model is a file NAME.safetensors; there it has {held}")
     info = read_info(path)
+    if (version := info.get("version", VERSION)) != VERSION:
+        raise CheckpointError(f"{description} is of version {version!r}, this release reads version {VERSION}")
+    radius = info.get("latent_radius")
+    is_number = isinstance(radius, int | float) and not isinstance(radius, bool)
+    if radius is not None and not (is_number and 0 < radius < math.inf):
+        raise CheckpointError(f"{description}: latent_radius must be a number greater than 0, got {radius!r}")
     if not weights.exists():
         raise FileNotFoundError(f"no weights at {weights}")
     try:
@@ -106,7 +122,7 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
         model.load_state_dict(tensors)
     except RuntimeError as error:
         raise CheckpointError(f"{weights} does not fit its JSON: {error}") from error
-    model.latent_radius = info.get("latent_radius")
+    model.latent_radius = radius
     return model.eval().requires_grad_(False).to(device)
 
 
@@ -114,7 +130,8 @@ def save_model(model: ESWM, path: str | Path, dtype: torch.dtype = torch.float32
     """Write PATH.safetensors and PATH.json so that a kill at any moment leaves the old model or the new one.
 
     Both are written under other names first. The JSON holds the weights' hash: after the weights are renamed and before
-    the JSON is, `load_model` reads the JSON that has the right hash.
+    the JSON is, `load_model` reads the JSON that has the right hash. Of several processes that write to one path, each
+    waits for the one before.
 
     Args:
         model: compiled or not, on any device.
@@ -176,13 +193,14 @@ def write_pair(
     weights, description = files_of(path)
     written = {name: value.detach().cpu().to(dtype).contiguous() for name, value in tensors.items()}
     require_finite(written)
-    if finished := _finished(path):  # an earlier call was killed before it renamed this JSON
-        finished.replace(description)
-    with replacing(weights) as temporary:
-        temporary.write_bytes(save(written))  # save_file would make it readable by its owner alone
-        described = {"architecture": architecture, "config": config, "sha256": sha256_of(temporary), **info}
-        _write_json(_waiting(description), described)
-    _waiting(description).replace(description)
+    with _alone(path):
+        if finished := _finished(path):  # an earlier call was killed before it renamed this JSON
+            finished.replace(description)
+        with replacing(weights) as temporary:
+            temporary.write_bytes(save(written))  # save_file would make it readable by its owner alone
+            described = {"version": VERSION, "architecture": architecture, "config": config}
+            _write_json(_waiting(description), described | {"sha256": sha256_of(temporary), **info})
+        _waiting(description).replace(description)
 
 
 def files_of(path: str | Path) -> tuple[Path, Path]:
@@ -190,6 +208,14 @@ def files_of(path: str | Path) -> tuple[Path, Path]:
     path = Path(path)
     name = path.stem if path.suffix in (".safetensors", ".json") else path.name
     return path.with_name(f"{name}.safetensors"), path.with_name(f"{name}.json")
+
+
+@contextmanager
+def _alone(path: str | Path) -> Iterator[None]:
+    """No other process of this user writes this model meanwhile; the lock is a file in the temporary folder."""
+    which = checksum_of([getpass.getuser(), str(files_of(path)[0].absolute())])
+    with FileLock(Path(tempfile.gettempdir()) / f"eswm-{which[:16]}.lock"):
+        yield
 
 
 def _waiting(description: Path) -> Path:
@@ -208,7 +234,7 @@ def _finished(path: str | Path) -> Path | None:
 
 
 def _write_json(path: Path, info: dict[str, Any]) -> None:
-    info = json.loads(json.dumps(info))  # tuples are lists now, as they will be when it is read
+    info = json.loads(json.dumps(info), parse_constant=lambda nan: None)  # as it will be read: lists, and no NaN
     path.write_text(json.dumps({**info, "checksum": checksum_of(info)}, indent=2) + "\n")
     flush(path)
 

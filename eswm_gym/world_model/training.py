@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from lightning.fabric import Fabric
 from lightning.fabric.loggers import TensorBoardLogger
@@ -24,9 +25,11 @@ from eswm_gym.world_model.eswm import ESWM
 from eswm_gym.world_model.evaluate import HELD_OUT_SEED, VALIDATION_SEED, evaluate
 from eswm_gym.world_model.presets import PRESETS, Preset
 from eswm_gym.world_model.pretrained import build_model, load_model, read_info, require_finite, save_model
-from eswm_gym.world_model.stream import ProblemStream
+from eswm_gym.world_model.stream import ProblemStream, to_tensors
 
 WARM_UP_STEPS = 50
+FEW_STEPS = 100  # a run of fewer is warned of
+LITTLE = 0.2  # least accuracy of the ends of moves that the bank holds, in the best setting; less is warned of
 REPORT_EVERY = 60.0  # seconds between reports, with a checkpoint each; longer where a report takes long
 
 
@@ -77,6 +80,7 @@ class Run:
         torch.manual_seed(seed)
         self.model = build_model(self.preset.model)
         optimizers = make_optimizers(self.model, self.preset.lr)
+        self.compiled = compiled
         if compiled:  # block by block: a looped model unrolled whole takes minutes to compile
             torch._dynamo.config.recompile_limit = 64  # the sizes of the mixture's banks
             for block in self.model.blocks:
@@ -142,6 +146,8 @@ class Run:
     def train(self, steps: int | None = None, minutes: float = 60.0, workers: int = 0) -> bool:
         """Train until `steps`, or without them `minutes`, in all, counting what was done before a resume.
 
+        Compiling does not count.
+
         Returns:
             Whether the run is complete; False after Ctrl-C.
         """
@@ -151,9 +157,11 @@ class Run:
         loader = iter(DataLoader(stream, None, num_workers=workers, pin_memory=pin, worker_init_fn=_leave_ctrl_c_alone))
         bar = progress_bar(fabric.is_global_zero)
         pairs = preset.rooms * preset.queries * fabric.world_size
-        before, begun, reported = self.seconds, time.monotonic(), time.monotonic()
         smooth, first, took = None, self.step, 0.0
         self.forward.train()
+        if self.compiled:
+            self._compile()
+        before, begun, reported = self.seconds, time.monotonic(), time.monotonic()
         with Interrupt() as interrupt:
             while True:
                 self.seconds = before + time.monotonic() - begun
@@ -178,12 +186,29 @@ class Run:
         self.save()
         return not stop
 
-    def _step(self, problems: Problems, progress: float) -> torch.Tensor:
+    def _compile(self) -> None:
+        """Pass a batch of each size forth and back once, which is when torch.compile compiles for it."""
+        sources = {source.capacity: source for source in self.preset.sources}
+        if self.fabric.is_global_zero:
+            print(f"compiling for banks of {', '.join(map(str, sorted(sources)))} memories ...", flush=True)
+        begun = time.monotonic()
+        for source in sources.values():
+            drawn = to_tensors(source.draw(np.random.default_rng(0), self.preset.rooms, self.preset.queries))
+            self.fabric.backward(self._loss(drawn))
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+        if self.fabric.is_global_zero:
+            print(f"compiled in {time.monotonic() - begun:.0f} s", flush=True)
+
+    def _loss(self, problems: Problems) -> torch.Tensor:
         problems = Problems(*(tensor.to(self.fabric.device, non_blocking=True) for tensor in problems))
+        return self.forward(problems.memories, problems.query).loss(problems)
+
+    def _step(self, problems: Problems, progress: float) -> torch.Tensor:
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = self.preset.lr * lr_scale(self.step, progress, self.preset.decay_from)
-        loss = self.forward(problems.memories, problems.query).loss(problems)
+        loss = self._loss(problems)
         self.fabric.backward(loss)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         for optimizer in self.optimizers:
@@ -246,6 +271,14 @@ class Run:
                     if not key.startswith("n/"):
                         print(f"{setting:16} {key:28} {value:.4f}")
             print(f"saved {self.out / self.name}.safetensors")
+            if self.step < FEW_STEPS:
+                print(f"warning: {self.step} steps are too few to learn much from; the shipped models took thousands")
+            known = [found[key] for found in metrics.values() if (key := "accuracy/seen/end") in found]
+            if known and max(known) < LITTLE:
+                print(
+                    f"warning: of moves that the bank holds, the model gets {max(known):.0%} of the ends right, hardly "
+                    "better than chance: train it longer"
+                )
 
 
 def _read_checkpoint(path: Path) -> dict[str, Any]:

@@ -204,6 +204,10 @@ def test_a_star_finds_the_shortest_way_though_some_distances_are_too_long(small,
         ("confidence", 1.5, "confidence must be a probability, from 0 to 1, got 1.5"),
         ("beta", float("nan"), "beta must be a finite number, got nan"),
         ("gamma", float("inf"), "gamma must be a finite number, got inf"),
+        ("gamma", "much", "gamma must be a number, got 'much'"),
+        ("adapt", 1, "adapt must be True or False, got 1"),
+        ("window", 19.0, "window must be an integer or None, got 19.0"),
+        ("capacity", True, "capacity must be an integer or None, got True"),
     ],
 )
 def test_options_out_of_range_are_named(option, value, what):

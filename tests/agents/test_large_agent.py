@@ -93,6 +93,7 @@ def test_a_wall_that_appears_is_gone_around_and_what_was_imagined_near_it_stays(
     obs = begin(agent, env, facts_of(env))
     env.at = (0, 4)
     obs["state"] = env.name(env.at)
+    agent.reset(obs, {}, keep_memories=True)
     agent.prepare([agent], [obs])
     n_known = sum(1 for _ in agent.knowledge.map.transitions())
     env.walls.add((4, 4))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import multiprocessing
 import os
 import pickle
 import socket
@@ -23,7 +24,7 @@ from eswm_gym.world_model import (
     pretrained,
     save_model,
 )
-from eswm_gym.world_model.pretrained import model_info
+from eswm_gym.world_model.pretrained import model_info, read_info
 
 CONFIG = TransformerConfig(n_states=9, dim=8, layers=2, heads=2, loops=2, query_attention="joint")
 BANK = torch.tensor([[[0, 1, 2], [2, 3, 4], [-1, -1, -1]]])
@@ -335,3 +336,51 @@ def test_a_model_of_no_known_architecture_is_named(tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="no architecture in ARCHITECTURES has a ModelConfig"):
         pretrained.build_model(ModelConfig())
+
+
+# Several writers, and JSON that says what it should not
+
+
+@pytest.mark.skipif(os.name != "posix", reason="forks")
+def test_processes_that_save_to_one_path_leave_one_of_their_models(tmp_path):
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_save_often, args=(tmp_path / "model", seed)) for seed in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    found = load_model(tmp_path / "model").state_dict()
+    models = [fresh(seed=seed).state_dict() for seed in range(3)]
+    assert any(all(torch.equal(found[name], value) for name, value in model.items()) for model in models)
+    assert read_info(tmp_path / "model")["seed"] in range(3)
+
+
+def _save_often(path, seed):
+    model = fresh(seed=seed)
+    for _ in range(20):
+        save_model(model, path, seed=seed)
+
+
+def test_a_model_of_another_version_is_refused(saved, describe):
+    describe(saved, version=2)
+    with pytest.raises(CheckpointError, match="version 2.*version 1"):
+        load_model(saved)
+
+
+@pytest.mark.parametrize("radius", ["x", -3, 0, True, float("nan"), float("inf")])
+def test_a_latent_radius_that_is_none_is_refused_at_once(saved, describe, radius):
+    describe(saved, latent_radius=radius)
+    with pytest.raises(CheckpointError, match=r"latent_radius must be a number greater than 0"):
+        load_model(saved)
+
+
+def test_a_folder_in_place_of_a_model_is_named_with_the_models_in_it(saved):
+    with pytest.raises(CheckpointError, match=r"is a folder.*model\.safetensors"):
+        load_model(saved.parent)
+
+
+def test_nan_is_never_written(tmp_path):
+    save_model(fresh(), tmp_path / "model", metrics={"loss": float("nan"), "worst": [float("inf"), 1.5]})
+    assert "NaN" not in (tmp_path / "model.json").read_text()
+    assert read_info(tmp_path / "model")["metrics"] == {"loss": None, "worst": [None, 1.5]}

@@ -70,6 +70,23 @@ def test_the_model_tells_how_its_loss_fell(tmp_path):
     assert load_file(tmp_path / "tiny.safetensors")["action_head.bias"].dtype == torch.float16
 
 
+def test_compiling_is_announced_and_changes_nothing(tmp_path, capsys):
+    run = run_in(tmp_path)
+    before = weights(run)
+    run._compile()
+    said = capsys.readouterr().out
+    assert "compiling for banks of 6 memories" in said and "compiled in" in said
+    assert same(before, weights(run)) and all(p.grad is None for p in run.model.parameters())
+    assert (run.step, run.seconds) == (0, 0)
+
+
+def test_a_run_that_learns_next_to_nothing_is_warned_of(tmp_path, capsys):
+    main(["tiny", "--steps", "1", "--no-compile", "--precision", "32-true", "--device", "cpu",
+          "--out", str(tmp_path), "--eval-rooms", "20"])  # fmt: skip
+    said = capsys.readouterr().out
+    assert "1 steps are too few" in said and "hardly better than chance" in said
+
+
 def test_same_seed_same_weights_and_another_seed_others(tmp_path):
     runs = [run_in(tmp_path / str(i), seed) for i, seed in enumerate((1, 1, 2))]
     for run in runs:
