@@ -135,7 +135,12 @@ def allowed_actions(info: Info, n_actions: int) -> np.ndarray:
     """
     mask = np.asarray(info.get("action_mask", np.ones(n_actions)))
     if mask.shape != (n_actions,) or not mask.any():
-        raise ValueError(f"action_mask must allow one or more of {n_actions} actions, got {mask!r}")
+        advice = ""
+        if mask.any():
+            advice = (
+                "; obs['actions'] says which of a model's actions these are, as in ESWM-Lattice-v0 and DiscreteStates"
+            )
+        raise ValueError(f"action_mask must allow one or more of {n_actions} actions, got {mask!r}{advice}")
     return np.flatnonzero(mask)
 
 

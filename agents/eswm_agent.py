@@ -128,6 +128,8 @@ class ESWMAgent(Agent):
         Raises:
             ValueError: if the bank does not fit the model's vocabulary or the capacity, or the model lacks an action.
         """
+        require_state(obs)
+        self.number(obs["state"])  # refuses what is no state for this model, before its bank is read
         numbers = tuple(np.asarray(obs["actions"]).tolist()) if "actions" in obs else None
         if keep_memories and numbers == self.numbers:
             self.knowledge.begin_episode()

@@ -16,7 +16,7 @@ from eswm_gym.agents.large_map import LargeMap
 from eswm_gym.agents.memory_bank import Transition
 from eswm_gym.agents.places import FIRST_PLACE, Place, PlaceMap
 from eswm_gym.agents.planning import UNKNOWN, Plan, TransitionTable
-from eswm_gym.agents.states import state_of
+from eswm_gym.agents.states import symbol_of
 from eswm_gym.world_model import ESWM
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class LargeKnowledge(Knowledge):
         self._remembered = False
 
     def number(self, shown: Any) -> int:
-        return state_of(shown)
+        return symbol_of(shown)
 
     def shown(self, number: int) -> int:
         return number

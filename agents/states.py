@@ -27,6 +27,20 @@ def state_of(shown: Any) -> int:
     return int(bits_to_state(array) if array.ndim else array)
 
 
+def symbol_of(shown: Any) -> int:
+    """The number of a state that an observation shows to a model of symbols.
+
+    Raises:
+        ValueError: if it is a view, or no state at all.
+    """
+    if np.ndim(shown) > 1:
+        raise ValueError(
+            f"a state is an integer or bits for a model of symbols, got {shown!r}: views are for "
+            "ESWMAgent.from_pretrained('minigrid')"
+        )
+    return state_of(shown)
+
+
 def view_number(view: np.ndarray) -> int:
     """The number of a view of classes (5, 5) or (25,), a hash of its cells: equal views have equal numbers.
 
@@ -74,7 +88,10 @@ class ViewAlbum:
             ValueError: if the rows have another width, or are not integers.
         """
         if len(rows) and rows.shape[1:] != (ROW,):
-            raise ValueError(f"a bank of views must be (N, {ROW}), got {rows.shape}")
+            raise ValueError(
+                f"a bank of views must be (N, {ROW}), got {rows.shape}; memories of integers or bits are for "
+                "ESWMAgent.from_pretrained('random-wall') or 'lattices'"
+            )
         return [
             (self.number(row[:N_CELLS]), int(row[N_CELLS]), self.number(row[N_CELLS + 1 :]))
             for row in rows

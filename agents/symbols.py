@@ -15,7 +15,7 @@ from eswm_gym.agents.latent_map import LatentMap, latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.places import Place, PlaceMap
 from eswm_gym.agents.planning import UNKNOWN, imagine_tables
-from eswm_gym.agents.states import state_of
+from eswm_gym.agents.states import symbol_of
 from eswm_gym.world_model import ESWM
 from eswm_gym.world_model.codecs import IntegerCodec
 
@@ -48,7 +48,7 @@ class SymbolKnowledge(Knowledge):
         self.named: int | None = None
 
     def number(self, shown: Any) -> int:
-        return state_of(shown)
+        return symbol_of(shown)
 
     def shown(self, number: int) -> int:
         return number

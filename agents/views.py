@@ -13,7 +13,7 @@ from eswm_gym.agents.knowledge import Knowledge, knowledge_for
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.planning import UNKNOWN, TransitionTable, require_numbers
 from eswm_gym.agents.states import ViewAlbum, state_of
-from eswm_gym.rooms.grid import FORWARD, IN_FRONT, N_CELLS, UNSEEN, WALL
+from eswm_gym.rooms.grid import FORWARD, HERE, IN_FRONT, N_CELLS, UNSEEN, WALL
 from eswm_gym.rooms.transitions import pad
 from eswm_gym.world_model import ViewTransformer
 from eswm_gym.world_model.codecs import EgocentricCodec
@@ -51,7 +51,15 @@ class ViewKnowledge(Knowledge):
         self.partial = MemoryBank(n_actions=model.config.n_actions)
 
     def number(self, shown: Any) -> int:
-        return self.album.number(shown) if np.ndim(shown) else state_of(shown)
+        if np.ndim(shown) == 0:
+            return state_of(shown)
+        view = np.asarray(shown)
+        if view.size == N_CELLS and view.flat[HERE] == WALL:
+            raise ValueError(
+                f"the agent's own cell in a view is {WALL}, a wall: cells are the classes of eswm_gym.rooms.grid, as "
+                "ESWM-MiniGrid-v0 shows them, not MiniGrid's own object codes, of which 1 is empty and 2 a wall"
+            )
+        return self.album.number(view)
 
     def shown(self, number: int) -> np.ndarray:
         """(25,) int64, the classes of the cells."""

@@ -11,7 +11,7 @@ import pytest
 from eswm_gym import replay
 from eswm_gym.agents import ESWMAgent
 from eswm_gym.agents.recorder import EpisodeRecorder
-from eswm_gym.world_model import load_pretrained
+from eswm_gym.world_model import load_pretrained, save_model
 
 
 def episode_in(path):
@@ -83,6 +83,20 @@ def test_says_why_there_is_no_wall(wall_at, seed, why, tmp_path):
     with pytest.raises(SystemExit, match=why):
         replay.main(["--wall-at", str(wall_at), "--seed", str(seed), "--out", str(tmp_path / "page.html")])
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("env_id", ["ESWM-RandomWall19Explore-v0", "ESWM-MiniGridExplore-v0"])
+def test_a_wall_in_the_way_of_an_explorer(env_id):
+    frames = replay.record(env_id, seed=5, wall_at=2).to_dict()["frames"]
+    walls = [frame.get("walls", frame.get("grid")) for frame in frames]
+    assert walls[0] == walls[1] != walls[2] == walls[3]
+    assert frames[3]["blocked"]
+
+
+def test_a_model_of_ones_own(tmp_path):
+    save_model(load_pretrained("random-wall"), tmp_path / "mine")
+    recorder = replay.record(seed=3, model=str(tmp_path / "mine.safetensors"))
+    assert recorder.to_dict()["frames"] == replay.record(seed=3).to_dict()["frames"]
 
 
 def test_recorder_refuses_other_environments_and_empty_recordings():

@@ -19,6 +19,7 @@ from minigrid.minigrid_env import MiniGridEnv
 from minigrid.utils.rendering import fill_coords, point_in_triangle, rotate_fn
 
 from eswm_gym.envs.base import RoomEnv, as_mask, check_vacant
+from eswm_gym.envs.rendering import Screen
 from eswm_gym.rooms.grid import (
     CLASSES,
     COVER_BANK_SIZE,
@@ -154,6 +155,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
             render_mode=render_mode,
             **kwargs,
         )
+        self._screen = Screen()
         self.task = task
         self.memory_bank = memory_bank
         keys = ("state", "goal") if task == "navigate" else ("state",)
@@ -218,7 +220,11 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
             ResetNeeded: before the first reset.
         """
         self._require_reset()
-        return super().render()
+        if self.render_mode != "human":
+            return super().render()
+        # MiniGrid's own window is pygame's only display, and closing one quits pygame for all.
+        picture = self.get_frame(self.highlight, self.tile_size, self.agent_pov)
+        return self._screen.show(picture, self.metadata["render_fps"])
 
     def get_full_render(self, highlight: bool, tile_size: int) -> np.ndarray:
         """Draw the whole room, as MiniGrid's method of the same name does, and the goal pose on top."""
@@ -231,9 +237,8 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
         return image
 
     def close(self) -> None:
-        """Close the window, if there is one."""
-        super().close()
-        self.window = self.clock = None
+        """Close the window, if there is one, and no other one."""
+        self._screen.close()
 
     @property
     def pose(self) -> Pose:

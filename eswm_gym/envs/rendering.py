@@ -106,18 +106,51 @@ def draw_text(scene: Scene) -> str:
     return "\n".join([*(line.rstrip() for line in lines), f"{legend}  #wall#"])
 
 
+def _import_pygame() -> Any:
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    try:
+        import pygame
+    except ImportError as error:
+        raise DependencyNotInstalled("pygame is not installed: pip install pygame-ce") from error
+    return pygame
+
+
+class Screen:
+    """A window of its own, which shows pictures and knows nothing of other windows."""
+
+    def __init__(self) -> None:
+        self.pygame = _import_pygame()
+        self.window: Any = None
+
+    def __reduce__(self) -> tuple[type[Screen], tuple[()]]:
+        return type(self), ()
+
+    def show(self, picture: np.ndarray, fps: float) -> None:
+        """Show a (height, width, 3) uint8 picture, and wait so long that no more than `fps` pass in a second."""
+        pygame = self.pygame
+        if self.window is None:
+            pygame.display.init()
+            self.window = pygame.Window("ESWM", (picture.shape[1], picture.shape[0]))
+            self.clock = pygame.time.Clock()
+        pygame.surfarray.blit_array(self.window.get_surface(), picture.swapaxes(0, 1))
+        pygame.event.pump()
+        self.window.flip()
+        self.clock.tick(fps)
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self.window is not None:
+            self.window.destroy()
+            self.window = None
+
+
 class Renderer:
     """Draws scenes with pygame. Needs no display, except for `show`."""
 
     def __init__(self) -> None:
-        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-        try:
-            import pygame
-        except ImportError as error:
-            raise DependencyNotInstalled("pygame is not installed: pip install pygame-ce") from error
-        self.pygame = pygame
-        pygame.font.init()
-        self.window: Any = None
+        self.pygame = _import_pygame()
+        self.pygame.font.init()
+        self.screen = Screen()
 
     def __reduce__(self) -> tuple[type[Renderer], tuple[()]]:
         return type(self), ()  # a window can be neither copied nor pickled
@@ -128,23 +161,11 @@ class Renderer:
 
     def show(self, scene: Scene, fps: float) -> None:
         """Show the scene in a window, and wait so long that no more than `fps` pictures pass in a second."""
-        pygame = self.pygame
-        picture = self._paint(scene)
-        if self.window is None:
-            pygame.display.init()
-            pygame.display.set_caption("ESWM")
-            self.window = pygame.display.set_mode(picture.get_size())
-            self.clock = pygame.time.Clock()
-        self.window.blit(picture, (0, 0))
-        pygame.event.pump()
-        pygame.display.flip()
-        self.clock.tick(fps)
+        self.screen.show(self.draw(scene), fps)
 
     def close(self) -> None:
         """Close the window, if there is one."""
-        if self.window is not None:
-            self.pygame.display.quit()
-            self.window = None
+        self.screen.close()
 
     def _paint(self, scene: Scene):
         """Return a pygame surface with the scene."""

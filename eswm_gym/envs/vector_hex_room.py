@@ -31,7 +31,7 @@ class HexRoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray])
     Args:
         env: a single environment, which this object keeps: it says what the rooms are like and what is seen of them.
         num_envs: number of rooms.
-        max_episode_steps: steps after which an episode is truncated. None: never.
+        max_episode_steps: steps after which an episode is truncated. None, or -1 as in `gymnasium.make`: never.
         autoreset_mode: how rooms start anew; `"SameStep"`, `"Disabled"` and so on name them too.
 
     Raises:
@@ -49,6 +49,7 @@ class HexRoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray])
             raise ValueError("render_mode 'human' shows one room; a vector environment takes 'rgb_array' or 'ansi'")
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
+        max_episode_steps = None if max_episode_steps == -1 else max_episode_steps
         if max_episode_steps is not None and max_episode_steps < 1:
             raise ValueError(f"max_episode_steps must be at least 1, got {max_episode_steps}")
         self.num_envs = num_envs

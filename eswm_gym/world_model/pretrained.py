@@ -97,6 +97,7 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
         FileNotFoundError: if either file is missing.
         CheckpointError: if they are damaged, foreign, of another version, or do not belong together, or a weight is not
             finite.
+        ValueError: if there is no such device.
     """
     weights, description = files_of(path)
     if folder := next((file for file in (weights, Path(path)) if file.is_dir()), None):
@@ -123,7 +124,10 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
     except RuntimeError as error:
         raise CheckpointError(f"{weights} does not fit its JSON: {error}") from error
     model.latent_radius = radius
-    return model.eval().requires_grad_(False).to(device)
+    try:
+        return model.eval().requires_grad_(False).to(device)
+    except (AssertionError, RuntimeError) as error:  # by PyTorch, of a device that is not there
+        raise ValueError(f"there is no device {device!r} here, 'cpu' always is: {error}") from error
 
 
 def save_model(model: ESWM, path: str | Path, dtype: torch.dtype = torch.float32, **info: Any) -> None:

@@ -110,7 +110,7 @@ def test_a_star_by_uncertainty_is_guided_in_the_unit_of_its_cost():
     agent = ESWMAgent.from_pretrained("random-wall", trust_memory=False, cost="uncertainty", seed=0)
     for seed in range(10):
         room = Room.generate(np.random.default_rng(seed), RoomConfig.random_wall(3, hidden=0.0))
-        agent.reset({}, {"memory_bank": room.memory_bank(np.random.default_rng(seed))})
+        agent.reset({"state": 0}, {"memory_bank": room.memory_bank(np.random.default_rng(seed))})
         start, *goals = sorted(agent.memory.states)[::6]
         for goal in goals:
             best, found = (agent.plan(start, goal, algorithm) for algorithm in ("dijkstra", "astar"))

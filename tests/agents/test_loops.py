@@ -6,12 +6,13 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 from gymnasium.wrappers import Autoreset, FlattenObservation
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from symbol_models import TrueModel
 
-import eswm_gym  # noqa: F401
+import eswm_gym.envs
 from eswm_gym.agents import ESWMAgent
 from eswm_gym.agents.wrappers import PlannedAction, UncertaintyBonus
 from eswm_gym.wrappers import ActionMaskObservation, EpisodicMemory, History, MemoryBankObservation, for_sb3
@@ -110,6 +111,52 @@ def test_flattened_observations_are_refused_with_advice(small):
     flat, _ = FlattenObservation(gym.make("ESWM-RandomWall19-v0")).reset(seed=0)
     with pytest.raises(TypeError, match="before wrappers that flatten"):
         ESWMAgent(TrueModel(small)).act(flat, {})
+
+
+def act_in(env_id, model, **options):
+    env, agent = gym.make(env_id, **options), ESWMAgent.from_pretrained(model)
+    obs, info = env.reset(seed=0)
+    agent.reset(obs, info)
+    return agent.act(obs, info)
+
+
+@pytest.mark.parametrize(
+    "env_id, model, advice",
+    [
+        ("ESWM-MiniGrid-v0", "random-wall", r"(?s)integer or bits for a model of symbols, got .*'minigrid'"),
+        ("ESWM-MiniGridExplore-v0", "random-wall", r"(?s)integer or bits for a model of symbols, got .*'minigrid'"),
+        ("ESWM-RandomWall-v0", "minigrid", r"bank of views must be \(N, 51\).*'random-wall'"),
+        ("ESWM-RandomWall-v0", "lattices", r"action_mask must allow one or more of 19 actions.*obs\['actions'\]"),
+    ],
+)
+def test_a_model_in_the_wrong_world_says_which_one_fits(env_id, model, advice):
+    with pytest.raises(ValueError, match=advice):
+        act_in(env_id, model)
+
+
+def test_minigrids_own_codes_are_refused():
+    """Of its codes 1 is empty, as the agent's own cell always is, and 2 a wall."""
+    codes = gym.make("MiniGrid-Empty-8x8-v0", agent_view_size=5).reset(seed=0)[0]["image"][..., 0]
+    with pytest.raises(ValueError, match="not MiniGrid's own object codes"):
+        ESWMAgent.from_pretrained("minigrid").act({"state": codes}, {})
+
+
+@pytest.mark.parametrize("length, named", [(5, "pair"), ((2.5, 3), "integer, got 2.5"), ((1, 2, 3), "pair")])
+def test_a_wall_length_that_is_no_pair_of_integers_is_named(length, named):
+    with pytest.raises(ValueError, match=f"wall_length must be an? {named}"):
+        eswm_gym.envs.RandomWallEnv(wall_length=length)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is one")
+def test_a_device_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match="no device 'cuda' here, 'cpu' always is"):
+        ESWMAgent.from_pretrained("random-wall", device="cuda")
+
+
+def test_make_vec_without_a_time_limit_as_in_make():
+    envs = gym.make_vec("ESWM-RandomWall19Explore-v0", num_envs=2, max_episode_steps=-1)
+    envs.reset(seed=0)
+    assert not any(envs.step(np.zeros(2, int))[3].any() for _ in range(50))
 
 
 def test_repr_says_model_memories_and_options():

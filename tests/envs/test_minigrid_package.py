@@ -142,9 +142,8 @@ def test_rendering():
 
 
 def shown(env) -> np.ndarray:
-    """The pixels of the window, without the line of text below the room."""
-    pixels = pygame.surfarray.array3d(env.window).transpose(1, 0, 2)
-    return pixels[: env.screen_size, : env.screen_size]
+    """The pixels of the window."""
+    return pygame.surfarray.array3d(env._screen.window.get_surface()).transpose(1, 0, 2)
 
 
 @every_id
@@ -157,16 +156,16 @@ def test_window(env_id):
     env.step(LEFT)
     assert (shown(env) != first).any()  # the agent has turned
     twin = copy.deepcopy(env)
-    assert twin.window is None
+    assert twin._screen.window is None
     twin.step(LEFT)
-    assert twin.window is not None and env.pose == (*twin.pose[:2], (twin.pose[2] + 1) % 4)
+    assert twin._screen.window is not None and env.pose == (*twin.pose[:2], (twin.pose[2] + 1) % 4)
     env.close()
-    assert env.window is None
+    assert env._screen.window is None
     env.reset()  # opens another one
-    assert env.window is not None
+    assert env._screen.window is not None
     env.close()
     env.close()
-    assert env.window is None and env.clock is None
+    assert env._screen.window is None
 
 
 @every_id

@@ -81,12 +81,24 @@ def test_frames_do_not_share_memory():
 def test_human_renders_by_itself_and_closes():
     pygame = pytest.importorskip("pygame")
     env = env_with("human")
-    assert pygame.display.get_surface() is not None
+    window = env._renderer.screen.window
+    assert window.size == pygame.Vector2(env_with("rgb_array").render().shape[1::-1])
     env.step(0)
-    assert env.render() is None
+    assert env.render() is None and env._renderer.screen.window is window
     env.close()
-    assert pygame.display.get_surface() is None
     env.close()
+
+
+def test_windows_close_one_by_one():
+    pytest.importorskip("pygame")
+    first, second = env_with("human"), env_with("human")
+    grid = gym.make("ESWM-MiniGrid-v0", render_mode="human")
+    grid.reset(seed=0)
+    first.close()
+    second.step(0)
+    grid.close()
+    second.step(1)
+    second.close()
 
 
 def test_no_render_mode_warns():

@@ -14,7 +14,7 @@ import eswm_gym  # noqa: F401
 from eswm_gym.agents import ESWMAgent, MemoryBank, imagine_tables
 from eswm_gym.agents.states import ViewAlbum
 from eswm_gym.agents.views import imagine_views
-from eswm_gym.rooms.grid import GridConfig, cover_bank, generate_grids
+from eswm_gym.rooms.grid import EMPTY, HERE, GridConfig, cover_bank, generate_grids
 from eswm_gym.world_model import Transformer, TransformerConfig, ViewTransformer, ViewTransformerConfig, load_pretrained
 
 few = settings(max_examples=40, deadline=None)
@@ -189,7 +189,7 @@ NO_STATES = [
 def test_what_is_no_state(random_wall, state):
     agent = ESWMAgent(random_wall, seed=0)
     agent.reset({"state": 0}, {"memory_bank": [(0, 0, 1)]})
-    with pytest.raises(ValueError, match="a state is an integer|a view is 25 integers") as caught:
+    with pytest.raises(ValueError, match="a state is an integer") as caught:
         agent.act({"state": state}, {})
     assert repr(state) in str(caught.value)
 
@@ -244,6 +244,7 @@ def view_agent():
 @given(seed=st.integers(0, 10**6), low=st.integers(-300, 9), high=st.integers(9, 300))
 def test_views_of_other_classes_are_refused_and_others_taken(view_agent, seed, low, high):
     view = np.random.default_rng(seed).integers(min(low, 8), high + 1, size=(5, 5))
+    view.flat[HERE] = EMPTY
     obs = {"state": view, "goal": np.zeros((5, 5), np.uint8)}
     view_agent.reset(obs, {})
     outside = (view < 0) | (view > 8)

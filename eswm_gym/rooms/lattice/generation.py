@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eswm_gym.checks import require_kind
 from eswm_gym.rooms.lattice.geometry import HexLattice, Lattice, hex_lattice
 
 MAX_DRAWS = 100  # times that a wall is drawn again because it does not fit; the last draw stays, although it is short
@@ -42,7 +43,11 @@ class RoomConfig:
             raise ValueError("states must be different and not negative")
         if len(self.states) < n:
             raise ValueError(f"{len(self.states)} states cannot fill the {n} locations of radius {self.radius}")
+        if not (isinstance(self.wall_lengths, tuple | list) and len(self.wall_lengths) == 2):
+            raise ValueError(f"wall_length must be a pair (least, greatest), got {self.wall_length!r}")
         low, high = self.wall_lengths
+        require_kind(int, wall_length=low)
+        require_kind(int, wall_length=high)
         if not 0 <= low <= high < n:
             raise ValueError(f"wall_length must be 0 <= least <= greatest < {n} locations, got {self.wall_length}")
         low, high = self.duplicates
