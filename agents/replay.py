@@ -82,7 +82,7 @@ def _ahead(room: Any, agent: ESWMAgent, obs: Observation, info: Info) -> Iterabl
         if actions[0] in (LEFT, RIGHT) and not isinstance(room.layout, Room):
             actions.append(FORWARD)
         agent.rng.bit_generator.state = drawn
-    at, places = room.place, []
+    at, places = room.place, list[Any]()
     for action in actions:
         if isinstance(room.layout, Room):
             at = room.layout.next_location(at, action)

@@ -246,12 +246,13 @@ def test_views_of_other_classes_are_refused_and_others_taken(view_agent, seed, l
     view = np.random.default_rng(seed).integers(min(low, 8), high + 1, size=(5, 5))
     view.flat[HERE] = EMPTY
     obs = {"state": view, "goal": np.zeros((5, 5), np.uint8)}
-    view_agent.reset(obs, {})
     outside = (view < 0) | (view > 8)
     if outside.any():
         with pytest.raises(ValueError, match=f"cell {view[outside][0]} of a view is outside the classes 0 ... 8"):
+            view_agent.reset(obs, {})
             view_agent.plan(view_agent.number(view), view_agent.number(obs["goal"]))
     else:
+        view_agent.reset(obs, {})
         assert 0 <= view_agent.act(obs, {}) < 3
 
 
