@@ -64,6 +64,34 @@ FOREIGN_NOTHING = Table(
     between=", ",
 )
 
+# README's: the same five questions put to what one writes by hand.
+FRONT = Table(
+    "",
+    {
+        "way from a memory bank, 37 locations: optimality": of(
+            file="navigate", setting="random-wall-37", metric="path_optimality", digits=2
+        ),
+        "new locations in 30 moves": of(file="explore", setting="random-wall-37", metric="unique_locations", digits=1),
+        "FourRooms, windows of 32 poses: success": of(
+            file="foreign", setting="minigrid-four-rooms-poses-32", metric="success_rate", digits=2
+        ),
+        "FrozenLake 8x8 from nothing: steps to the best path": of(
+            file="foreign", setting="frozen-lake-8x8", metric="steps_to_best_path", digits=0
+        ),
+        "1,027 locations from nothing: steps to see all": of(
+            file="large", setting="hexagon-1027", metric="online_steps", digits=0
+        ),
+    },
+    {
+        "Q-learning": of(method="q-learning"),
+        "graph of what happened": of(method="memory-graph"),
+        "coordinates": of(method="path-integration"),
+        "rules": of(method="rules"),
+        "ESWM": of(method="eswm"),
+    },
+    of(show="value only"),
+)
+
 LARGE_WORLDS = {
     "1,027 hexagons": "hexagon-1027",
     "1,024 squares": "square-1024",
@@ -126,6 +154,7 @@ LARGE_GROWTH = Table(
 )
 
 WORLD_TABLES = {
+    "front": FRONT,
     "large": LARGE,
     "large-online": LARGE_ONLINE,
     "large-wall": LARGE_WALL,

@@ -1,20 +1,17 @@
-"""What MkDocs needs besides the pages: the package in one folder, pages that lie elsewhere, tables of the README."""
+"""What MkDocs needs besides the pages: the package in one folder and pages that lie elsewhere."""
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 from typing import Any
 
-from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "build" / "docs-package"
 CARDS = (ROOT / "eswm_gym/world_model/weights", ROOT / "agents/baselines/weights")
 ELSEWHERE = {"changes.md": ROOT / "CHANGELOG.md", "contributing.md": ROOT / "CONTRIBUTING.md"}
-SECTION = re.compile(r"^<!-- README: (.+) -->$", re.MULTILINE)
 
 
 def cards() -> dict[str, Path]:
@@ -46,21 +43,3 @@ def on_files(files: Files, config: Any) -> Files:
     for page, source in {**cards(), **ELSEWHERE}.items():
         files.append(File.generated(config, page, abs_src_path=str(source)))
     return files
-
-
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put sections of the README in the places of `<!-- README: Heading -->`."""
-    return SECTION.sub(lambda found: readme_section(found[1]), markdown)
-
-
-def readme_section(heading: str) -> str:
-    """The text below a second-level heading of the README.
-
-    Raises:
-        PluginError: if there is no such heading.
-    """
-    parts = re.split(r"^## (.+)\n", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
-    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
-    if heading not in sections:
-        raise PluginError(f"README.md has no section {heading!r}, which a page includes; there are {list(sections)}")
-    return sections[heading].strip()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -149,7 +148,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
             self,
             MissionSpace(lambda: MISSIONS[task]),
             grid_size=SIZE,
-            max_steps=sys.maxsize if max_steps is None else max_steps,
+            max_steps=2**63 - 1 if max_steps is None else max_steps,
             see_through_walls=False,
             agent_view_size=VIEW,
             render_mode=render_mode,
@@ -222,7 +221,6 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
         self._require_reset()
         if self.render_mode != "human":
             return super().render()
-        # MiniGrid's own window is pygame's only display, and closing one quits pygame for all.
         picture = self.get_frame(self.highlight, self.tile_size, self.agent_pov)
         return self._screen.show(picture, self.metadata["render_fps"])
 
@@ -325,9 +323,6 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
             raise ValueError(f"step_count must not be negative, got {steps}")
         self.np_random.bit_generator.state, self._seen = state["rng"], seen
         self._enter(grid, pose, goal, steps)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "window": None, "clock": None}  # a window can be neither copied nor pickled
 
     def _require_reset(self) -> None:
         if self.agent_pos is None:

@@ -116,7 +116,10 @@ def _import_pygame() -> Any:
 
 
 class Screen:
-    """A window of its own, which shows pictures and knows nothing of other windows."""
+    """A window of its own, which shows pictures and knows nothing of other windows.
+
+    Closing one of MiniGrid's own windows closes all that pygame has.
+    """
 
     def __init__(self) -> None:
         self.pygame = _import_pygame()

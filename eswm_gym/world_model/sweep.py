@@ -29,7 +29,7 @@ from eswm_gym.files import replacing
 from eswm_gym.world_model.presets import PRESETS
 from eswm_gym.world_model.pretrained import read_info
 
-# What keeps glibc from returning and fetching memory all the time on a CPU; see the README.
+# What keeps glibc from returning and fetching memory all the time on a CPU; see docs/tutorials/train.md.
 ALLOCATOR = {
     "MALLOC_MMAP_THRESHOLD_": "8000000000",
     "MALLOC_TRIM_THRESHOLD_": "16000000000",

@@ -16,6 +16,7 @@ EVALUATED = ("ESWM-OpenArena-v0", "ESWM-RandomWall19Explore-v0", "ESWM-MiniGrid-
 # Arguments that make an example short; the rest take none.
 ARGUMENTS = {
     "cleanrl_ppo": ["--steps", "512", "--n-envs", "4", "--planned-action"],
+    "make_gif": ["replan.gif", "--width", "100"],
     "gymnasium_wrappers": ["--episodes", "2", "--folder", "videos"],
     "maskable_ppo": ["--steps", "512", "--episodes", "16"],
     "sb3_evaluate": ["--env-ids", *EVALUATED, "--episodes", "1", "--n-envs", "2"],
@@ -44,6 +45,11 @@ def test_without_arguments(name, tmp_path):
 def test_your_own_room(tmp_path):
     assert "lost" not in run("your_own_room", tmp_path)
     assert (tmp_path / "room.png").exists()
+
+
+def test_the_picture_of_the_readme(tmp_path):
+    assert "arrived" in run("make_gif", tmp_path)
+    assert (tmp_path / "replan.gif").read_bytes()[:3] == b"GIF"
 
 
 def test_sb3_evaluate(tmp_path):
