@@ -28,7 +28,7 @@ makes longer. `latent_r2` is of latent distances against shortest paths.
 from __future__ import annotations
 
 import numpy as np
-from common.cli import agent_parser, finish, print_table, room_seeds
+from common.cli import agent_parser, finish, room_seeds
 from common.intervals import Estimate, mean, rate, ratio
 from common.models import agents_in_part, find_hex_model, share_of
 from common.progress import progress
@@ -218,7 +218,8 @@ def main(argv: list[str] | None = None) -> list[Row]:
     grid_rows, grid_tests = minigrid_rows(seeds[:8] if args.quick else seeds, args.seed, args.device)
     rows, tests = rows + grid_rows, tests + grid_tests
     shown = [row for row in rows if args.by_length or row.along is None]
-    return finish(args, "navigate", rows, tests, show=lambda _: print_table(shown))
+    replay = f"--env {SETTINGS['random-wall-37']} --seed {seeds[0]}"
+    return finish(args, "navigate", rows, tests, shown=shown, replay=replay)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from common import plots, reports
-from common.rows import Row, Test, number
+from common.printing import print_blocks, sentences
+from common.rows import Row, Test
 from common.tests import corrected, print_tests
 
 # Seeds of what is reported; docs/benchmarks.md says which seeds training and choice use.
@@ -29,6 +30,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--seed", type=int, default=0, help="seed of rooms and agents (default 0)")
         self.add_argument("--quick", action="store_true", help="a small run that shows that everything works")
         self.add_argument("--device", default="cpu", help="where the model runs: cpu or cuda (default cpu)")
+        self.add_argument("--tests", action="store_true", help="print every test of significance")
         self.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
         self.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
 
@@ -82,6 +84,8 @@ def finish(
     tests: Sequence[Test] = (),
     draw: Callable[[Path], None] | None = None,
     show: Callable[[Sequence[Row]], None] | None = None,
+    shown: Sequence[Row] | None = None,
+    replay: str | None = None,
 ) -> list[Row]:
     """Print what a benchmark found, write it as JSON and draw it as the options say.
 
@@ -90,11 +94,21 @@ def finish(
         name: of the benchmark's script or folder.
         rows, tests: what it found.
         draw: draws figures into a folder; without it, the rows that are along a number are drawn as curves.
-        show: prints the rows; without it, they are printed as one table.
+        show: prints the rows; without it, they are printed as blocks.
+        shown: the rows that blocks show; None: all.
+        replay: the options of `eswm_gym.replay` that show one of its episodes.
     """
     tests = corrected(tests)
-    (show or print_table)(rows)
-    print_tests(tests)
+    if show is None:
+        print_blocks(rows if shown is None else shown, tests)
+    else:
+        show(rows)
+        for setting in dict.fromkeys(test.setting for test in tests):
+            print(*sentences([test for test in tests if test.setting == setting]), sep="\n")
+    if args.tests:
+        print_tests(tests)
+    if replay is not None:
+        print(f"\nTo watch an episode: python -m eswm_gym.replay {replay} --out episode.html")
     if args.json:
         reports.write(args.json, name, args.seed, command(name, args.options), rows, tests)
     if args.plot:
@@ -112,15 +126,3 @@ def command(name: str, options: Iterable[str]) -> str:
         elif not word.startswith(("--json=", "--plot=")):
             words.append(Path(word).name if Path(word).is_absolute() else word)
     return " ".join(words)
-
-
-def print_table(rows: Iterable[Row]) -> None:
-    """Print the rows, the paper's figures beside ours."""
-    cells = [("setting", "method", "metric", "value", "95 % interval", "n", "paper")]
-    for row in rows:
-        interval = "" if row.ci95 is None else f"{number(row.ci95[0])} to {number(row.ci95[1])}"
-        paper = "" if row.paper is None else number(row.paper)
-        cells.append((row.setting, row.method, row.title, number(row.value), interval, str(row.n), paper))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for line in cells:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -30,7 +30,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from common.cli import Parser, finish, print_table
+from common.cli import Parser, finish
 from common.models import add_model_option, find_model
 from common.progress import progress
 from common.rows import Found, Row, Test
@@ -72,4 +72,4 @@ def main(argv: list[str] | None = None) -> list[Row]:
             drawing(folder)
 
     shown = [row for row in rows if args.by_layer or (row.along is None and "/" not in row.metric)]
-    return finish(args, "latent", rows, tests, draw, lambda _: print_table(shown))
+    return finish(args, "latent", rows, tests, draw, shown=shown)

@@ -30,7 +30,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.cli import Parser, finish, print_table
+from common.cli import Parser, finish
+from common.printing import print_blocks
 from common.progress import progress
 from common.rows import Found, Row
 
@@ -82,5 +83,4 @@ def show(rows: Sequence[Row]) -> None:
                         print(f"{label:{width}}" + "".join(line))
     others = [row for row in rows if not row.metric.startswith(("accuracy/", "validity/", "loss_"))]
     if others:
-        print()
-        print_table(others)
+        print_blocks(others)

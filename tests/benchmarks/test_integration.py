@@ -41,7 +41,7 @@ def test_integration(tmp_path, capsys):
     [test] = found["tests"]
     assert test["difference"] == pytest.approx(value["kl/informative"] - value["kl/uninformative"])
     assert test["df"] == [sum(test["n"]) - 2]
-    assert "t-test random-wall-37" in capsys.readouterr().out
+    assert "kl: informative is above uninformative" in capsys.readouterr().out
     assert (tmp_path / "integration-random-wall-37.png").stat().st_size > 10_000
     assert (tmp_path / "integration-random-wall-37.svg").exists()
 

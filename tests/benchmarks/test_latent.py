@@ -52,7 +52,7 @@ def test_latent(tmp_path, capsys):
         value["random-wall-19", "eswm", "srsa"] - value["random-wall-19", "untrained", "srsa"]
     )
     printed = capsys.readouterr().out
-    assert "Paired t-test" in printed and "srsa, layer" not in printed
+    assert "srsa: eswm is above untrained" in printed and "srsa, layer" not in printed
 
 
 class Compass:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import report
 from common import reports
-from common.cli import command, print_table
+from common.cli import command
 from common.intervals import bootstrap, mean, over_rooms, rate, ratio, wilson
-from common.rows import Row, number
+from common.printing import print_blocks, sentences
+from common.rows import Row, Test, number
 from common.tests import compare, t_test
 
 
@@ -37,11 +38,11 @@ def test_rows_table_and_json(tmp_path, capsys):
         Row("random-wall-37", "numpy", "rooms_per_second", 12345.6),
     ]
     assert (rows[0].value, rows[0].n, rows[1].value) == (0.75, 4, 0.75)
-    print_table(rows)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["setting", "method", "metric", "value", "95", "%", "interval", "n", "paper"]
-    assert "path_optimality, length 3" in lines[2]
-    assert lines[1].split()[3] == "0.7500" and lines[1].split()[-1] == "0.9680" and "12,346" in lines[3]
+    print_blocks(rows)
+    _, head, line, _, other_head, other_line = capsys.readouterr().out.splitlines()
+    assert head.split("  ", 1)[0] == "random-wall-19" and "success_rate" in head and "path_optimality, length 3" in head
+    assert line.startswith("eswm *") and "0.7500 (" in line and "paper 0.9680" in line
+    assert other_head.split() == ["random-wall-37", "rooms_per_second"] and other_line.split() == ["numpy", "12,346"]
     reports.write(tmp_path / "out.json", "navigate", 3, "python benchmarks/navigate.py", rows)
     content = json.loads((tmp_path / "out.json").read_text())
     assert set(content) == {"benchmark", "seed", "command", "commit", "versions", "rows"}
@@ -49,6 +50,35 @@ def test_rows_table_and_json(tmp_path, capsys):
     assert list(content["rows"][0]) == ["setting", "method", "metric", "along", "at", "value", "ci95", "n", "paper"]
     assert (content["rows"][1]["along"], content["rows"][1]["at"]) == ("length", 3)
     assert reports.load(tmp_path / "out.json").rows == rows
+
+
+def test_blocks_have_ours_last_and_fit_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    methods, metrics = ("eswm", "random", "rules"), ("success_rate", "path_optimality", "states_expanded")
+    print_blocks([Row("room", method, metric, 0.5, (0.25, 0.75)) for method in methods for metric in metrics])
+    blocks = capsys.readouterr().out.strip().split("\n\n")
+    assert len(blocks) == 2 and max(len(line) for block in blocks for line in block.splitlines()) <= 60
+    for block in blocks:
+        assert [line.split()[0] for line in block.splitlines()] == ["room", "random", "rules", "eswm"]
+
+
+def test_sentences_say_what_was_found():
+    def pair(other, difference, p):
+        return Test("room", "success_rate", "tukey", ("eswm", other), (9, 9), 1.0, (2, 9), p, difference, (0.0, 1.0))
+
+    anova = Test("room", "success_rate", "anova", ("eswm", "epn"), (9, 9), 1.0, (2, 9), 0.5)
+    tests = [
+        anova,
+        pair("epn", 0.5, 0.01),
+        pair("random", 0.7, 1e-9),
+        pair("rules", 0.1, 0.3),
+        pair("oracle", -0.2, 1e-4),
+    ]
+    assert sentences(tests) == [
+        "room, success_rate: eswm is above epn, random (p <= 0.010); is below oracle (p < 0.001); "
+        "is not found to differ from rules."
+    ]
+    assert sentences([anova]) == []
 
 
 def test_ratios_and_rooms_by_hand():
