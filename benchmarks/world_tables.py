@@ -28,7 +28,7 @@ WORLDS_PERMUTED = Table(
     of(file="worlds", metric="validity/unseen/end"),
 )
 
-FOREIGN_METHODS = methods("random", "memory-graph", "rules", "eswm-unknown", "eswm")
+FOREIGN_METHODS = methods("random", "memory-graph", "rules", "eswm-unknown", "eswm", "eswm-windows")
 FOREIGN_CELLS = {
     "FrozenLake 4x4": "frozen-lake-4x4",
     "FrozenLake 8x8": "frozen-lake-8x8",
@@ -58,7 +58,7 @@ FOREIGN_NOTHING = Table(
     {name: of(setting=setting) for name, setting in FOREIGN_CELLS.items()},
     {
         name: [of(**key, metric=metric) for metric in ("steps_to_goal", "steps_to_best_path")]
-        for name, key in methods("random", "q-learning", "ppo", "memory-graph", "rules", "eswm").items()
+        for name, key in methods("random", "q-learning", "ppo", "memory-graph", "rules", "eswm", "eswm-windows").items()
     },
     of(file="foreign", show="value only", digits=0),
     between=", ",

@@ -13,6 +13,7 @@ From nothing, in episodes of one world, memories kept; what was not reached with
 
 Methods:
   eswm            the agent with the shipped `lattices`, or another --model; it is told what its moves are called
+  eswm-windows    the same, which reads windows of 19 states in place of the whole bank
   eswm-unknown    the same, but told nothing of its actions: from banks, in worlds of at most 24 states
   memory-graph    knows its moves and, by their names, their reverses; explores the nearest move not made yet
   rules           is told the lattice: keeps coordinates, and counts what it has not seen as free
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -43,6 +45,7 @@ from foreign.worlds import WORLDS, Table, table_of
 
 WINDOW = 32  # poses of the window in FourRooms
 WINDOWED = "minigrid-four-rooms-poses"
+STATES = 19  # in the windows of `eswm-windows`
 FEW_STATES = 24  # a world may have so many where nothing is known of its actions: as many as the model was trained for
 BUDGET, LEARNERS_BUDGET = 1000, 5000  # steps from nothing; of those that learn by reward
 
@@ -58,11 +61,17 @@ def main(argv: list[str] | None = None) -> list[Row]:
         args.settings, args.episodes, args.runs = args.settings or ["frozen-lake-4x4"], 3, 1
     model = find_model(args.model, args.device)
 
-    def eswm(seed: int) -> ESWMAgent:
-        return ESWMAgent(model, seed=seed)
+    def eswm(seed: int, window: int | None = None) -> ESWMAgent:
+        return ESWMAgent(model, seed=seed, window=window)
 
     there_are = [name for name in WORLDS if name != "popgym-labyrinth" or find_spec("popgym")]
-    agents = {"eswm": eswm, "memory-graph": MemoryGraph, "rules": Rules, "random": Random}
+    agents = {
+        "eswm": eswm,
+        "eswm-windows": partial(eswm, window=STATES),
+        "memory-graph": MemoryGraph,
+        "rules": Rules,
+        "random": Random,
+    }
     rows: list[Row] = []
     for name in progress(args.settings or there_are, "foreign"):
         layouts = room_seeds(args.seed, args.runs)

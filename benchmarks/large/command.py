@@ -177,7 +177,7 @@ def map_world(name: str, world: World, methods: Mapping[str, Method], n_pairs: i
 def explore_world(name: str, world: World, agent: Callable[[], ESWMAgent], n_pairs: int, seed: int) -> list[Row]:
     """Explore a world by each method, then go from starts to goals."""
     rows, pairs = list[Row](), world.pairs(n_pairs, seed)
-    for method, begin in explorers(world, agent, seed).items():
+    for method, begin in explorers(world, agent, seed, pairs[0][0]).items():
         explorer = begin()
         steps, times = explore(world, explorer, pairs[0][0])
         rows.append(Row(name, method, "online_ms_per_step", value=float(np.mean(times)), n=len(times)))

@@ -105,9 +105,9 @@ class Integrating:
 class Imagining:
     """An `ESWMAgent` in the loop."""
 
-    def __init__(self, agent: ESWMAgent, names: Sequence[int], bank: Sequence[Fact] = ()) -> None:
+    def __init__(self, agent: ESWMAgent, names: Sequence[int], bank: Sequence[Fact] = (), start: int = 0) -> None:
         self.agent, self.names, self.goal = agent, np.array(names), -1
-        agent.reset(self.shown(0), {"memory_bank": bank})
+        agent.reset(self.shown(start), {"memory_bank": bank})
 
     def shown(self, state: int) -> dict:
         return {"state": state, "goal": self.goal, "actions": self.names}
@@ -135,14 +135,14 @@ class Imagining:
         return None
 
 
-def explorers(world: World, agent: Callable[[], ESWMAgent], seed: int) -> dict[str, Callable[[], Explorer]]:
+def explorers(world: World, agent: Callable[[], ESWMAgent], seed: int, start: int) -> dict[str, Callable[[], Explorer]]:
     """An explorer of each method."""
     lattice = lattice_of(*world.lattice)
     names = move_numbers(lattice.actions).tolist()
     return {
         "memory-graph": lambda: Remembering(lattice.reverse.tolist(), seed),
         "path-integration": lambda: Integrating(names, seed),
-        "eswm": lambda: Imagining(agent(), names),
+        "eswm": lambda: Imagining(agent(), names, start=start),
     }
 
 

@@ -254,7 +254,7 @@ def test_foreign(tmp_path, capsys):
     rows = main(["--quick", "--model", str(tmp_path / "model"), "--json", str(tmp_path / "out.json")])
     found = json.loads((tmp_path / "out.json").read_text())
     assert (found["benchmark"], found["seed"]) == ("foreign", 0) and len(found["rows"]) == len(rows)
-    agents = {"eswm", "eswm-unknown", "memory-graph", "rules", "random"}
+    agents = {"eswm", "eswm-windows", "eswm-unknown", "memory-graph", "rules", "random"}
     assert {row.setting for row in rows} == {"frozen-lake-4x4"}
     methods = {metric: {row.method for row in rows if row.metric == metric} for metric in {row.metric for row in rows}}
     assert methods["success_rate"] == agents | {"shortest-path"}

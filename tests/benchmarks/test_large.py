@@ -78,7 +78,8 @@ def test_explorers_see_every_state_and_know_the_way_then():
     free = {state for state, _ in world.moves}
     model = load_pretrained("lattices")
     pairs = world.pairs(5, 0)
-    for name, begin in explorers(world, partial(ESWMAgent, model, seed=0, window=12), seed=0).items():
+    agent, start = partial(ESWMAgent, model, seed=0, window=12), pairs[0][0]
+    for name, begin in explorers(world, agent, 0, start).items():
         explorer = begin()
         steps, times = explore(world, explorer, pairs[0][0])
         assert len(free) - 1 <= steps == len(times)
