@@ -94,6 +94,7 @@ FRONT = Table(
 
 LARGE_WORLDS = {
     "1,027 hexagons": "hexagon-1027",
+    "9,919 hexagons": "hexagon-9919",
     "1,024 squares": "square-1024",
     "1,024 squares, actions unknown": "permuted-square-1024",
 }
