@@ -89,7 +89,7 @@ class Agent(ABC):
         Raises:
             ValueError: if `state` or `episode_start` has another number of environments.
         """
-        require_state(observation)
+        self._check_shown(observation)
         one = _is_single(observation)
         rows = (
             [observation]
@@ -103,21 +103,26 @@ class Agent(ABC):
             if len(given) != len(rows):
                 raise ValueError(f"{name} is of {len(given)} environments, the observation of {len(rows)}")
         infos = [{k: obs[k] for k in ("action_mask",) if k in obs} for obs in rows]
-        for obs, info, (agent, last, action), start in zip(rows, infos, state, starts, strict=True):
-            if last is None or (start and not _same_bank(last, obs)):
+        is_last = [  # of an episode whose environment resets at the next step
+            bool(start) and last is not None and _same_bank(last, obs)
+            for obs, (_, last, _), start in zip(rows, state, starts, strict=True)
+        ]
+        for obs, info, (agent, last, action), start, ends in zip(rows, infos, state, starts, is_last, strict=True):
+            if last is None or (start and not ends):
                 agent.reset(obs, info | {k: obs[k] for k in ("memory_bank",) if k in obs})
             else:
                 agent.observe(last, action, obs, info)
         agents = [agent for agent, _, _ in state]
         self.prepare(agents, rows, infos)
         actions = np.array([agent.act(obs, info) for agent, obs, info in zip(agents, rows, infos, strict=True)])
-        # Copies, since vector environments may use their arrays again; none of the last observation of an episode.
-        kept = [
-            None if start and last is not None and _same_bank(last, obs) else copy.deepcopy(obs)
-            for obs, (_, last, _), start in zip(rows, state, starts, strict=True)
-        ]
+        # Copies, since vector environments may use their arrays again.
+        kept = [None if ends else copy.deepcopy(obs) for obs, ends in zip(rows, is_last, strict=True)]
         state = tuple(zip(agents, kept, actions.tolist(), strict=True))
         return (actions[0] if one else actions), state
+
+    def _check_shown(self, observation: Observation) -> None:
+        """Refuse, or warn of, observations from which `predict` cannot choose well."""
+        require_state(observation)
 
     @staticmethod
     def prepare(
@@ -135,11 +140,8 @@ def allowed_actions(info: Info, n_actions: int) -> np.ndarray:
     """
     mask = np.asarray(info.get("action_mask", np.ones(n_actions)))
     if mask.shape != (n_actions,) or not mask.any():
-        advice = ""
-        if mask.any():
-            advice = (
-                "; obs['actions'] says which of a model's actions these are, as in ESWM-Lattice-v0 and DiscreteStates"
-            )
+        named = "; obs['actions'] says which of a model's actions these are, as in ESWM-Lattice-v0 and DiscreteStates"
+        advice = named if mask.any() else ""
         raise ValueError(f"action_mask must allow one or more of {n_actions} actions, got {mask!r}{advice}")
     return np.flatnonzero(mask)
 

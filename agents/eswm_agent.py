@@ -129,7 +129,7 @@ class ESWMAgent(Agent):
             ValueError: if the bank does not fit the model's vocabulary or the capacity, or the model lacks an action.
         """
         require_state(obs)
-        self.number(obs["state"])  # refuses what is no state for this model, before its bank is read
+        here = self.number(obs["state"])  # refuses what is no state for this model, before its bank is read
         numbers = tuple(np.asarray(obs["actions"]).tolist()) if "actions" in obs else None
         if keep_memories and numbers == self.numbers:
             self.knowledge.begin_episode()
@@ -138,7 +138,7 @@ class ESWMAgent(Agent):
             self._begin(info.get("memory_bank", ()), numbers)
         for state in info.get("dead_ends", ()):
             self.knowledge.avoid(self.number(state))
-        self._was_reset, self._here = True, self.number(obs["state"])
+        self._was_reset, self._here = True, here
 
     def act(self, obs: Observation, info: Info) -> int:
         self._check_place(obs, info)
@@ -165,22 +165,6 @@ class ESWMAgent(Agent):
             self.route.pop(0)
         else:
             self.route = []
-
-    def predict(
-        self,
-        observation: Observation,
-        state: tuple[Any, ...] | None = None,
-        episode_start: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> tuple[np.ndarray, tuple[Any, ...]]:
-        require_state(observation)
-        if not {"memory_bank", "action_mask", "actions"} & set(observation):
-            self._warn(
-                "predict sees neither a memory bank nor an action mask in the observation, and the agent does much "
-                "worse without: eswm_gym.wrappers.for_sb3(env) puts them there",
-                stacklevel=3,
-            )
-        return super().predict(observation, state, episode_start, deterministic)
 
     def plan(
         self,
@@ -303,10 +287,19 @@ class ESWMAgent(Agent):
                 f"{advice}, and agent.observe(obs, action, next_obs, info) after each step"
             )
 
-    def _warn(self, message: str, stacklevel: int = 4) -> None:
+    def _check_shown(self, observation: Observation) -> None:
+        super()._check_shown(observation)
+        if not {"memory_bank", "action_mask", "actions"} & set(observation):
+            self._warn(
+                "predict sees neither a memory bank nor an action mask in the observation, and the agent does much "
+                "worse without: eswm_gym.wrappers.for_sb3(env) puts them there"
+            )
+
+    def _warn(self, message: str) -> None:
+        """Warn, once, the caller of `act` or `predict`."""
         if not self._has_warned:
             self._has_warned = True
-            warnings.warn(message, stacklevel=stacklevel)
+            warnings.warn(message, stacklevel=4)
 
     def _notice(self, obs: Observation, state: int, actions: Collection[int]) -> None:
         """Take in the goal and the action mask; drop a plan that they do not agree with."""

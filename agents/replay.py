@@ -48,7 +48,7 @@ def record(
     step, done = 0, False
     while not done:
         if step == wall_at:
-            _wall_off(env, recorder.agent, obs, info)
+            wall_off(env, recorder.agent, obs, info)
         action = recorder.act(obs, info)
         next_obs, _, terminated, truncated, info = env.step(action)
         recorder.observe(obs, action, next_obs, info)
@@ -58,7 +58,7 @@ def record(
     return recorder
 
 
-def _wall_off(env: gym.Env, agent: ESWMAgent, obs: Observation, info: Info) -> None:
+def wall_off(env: gym.Env, agent: ESWMAgent, obs: Observation, info: Info) -> None:
     """Put a wall on the first place ahead that takes one and leaves a way to the goal, if there is one."""
     room: Any = env.unwrapped
     for place in _ahead(room, agent, obs, info):

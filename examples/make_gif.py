@@ -11,7 +11,7 @@ from PIL import Image
 import eswm_gym  # noqa: F401  registers the environments
 from eswm_gym.agents import ESWMAgent
 from eswm_gym.agents.beliefs import RenderBeliefs
-from eswm_gym.replay import SEED
+from eswm_gym.agents.replay import SEED, wall_off
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("file", nargs="?", default="replan.gif", help="(default %(default)s)")
@@ -25,13 +25,8 @@ agent.reset(obs, info)
 pictures, done = [], False
 while not done:
     action = agent.act(obs, info)
-    if len(pictures) == 1:  # a wall on the plan that leaves another way
-        for _, state in agent.route[1:-1]:
-            place = env.unwrapped.room.location_of(state)
-            env.unwrapped.add_walls([place])
-            if env.unwrapped.shortest_path_length >= 0:
-                break
-            env.unwrapped.remove_walls([place])
+    if len(pictures) == 1:
+        wall_off(env, agent, obs, info)
     pictures.append(env.render())
     next_obs, _, terminated, truncated, info = env.step(action)
     agent.observe(obs, action, next_obs, info)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from common import plots, reports
-from common.printing import print_blocks, sentences
+from common.printing import print_blocks, print_sentences
 from common.rows import Row, Test
 from common.tests import corrected, print_tests
 
@@ -103,8 +103,7 @@ def finish(
         print_blocks(rows if shown is None else shown, tests)
     else:
         show(rows)
-        for setting in dict.fromkeys(test.setting for test in tests):
-            print(*sentences([test for test in tests if test.setting == setting]), sep="\n")
+        print_sentences(tests)
     if args.tests:
         print_tests(tests)
     if replay is not None:

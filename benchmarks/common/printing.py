@@ -32,23 +32,29 @@ def print_blocks(rows: Sequence[Row], tests: Sequence[Test] = ()) -> None:
             print()
             for line in lines:
                 print("  ".join(text.ljust(size) for text, size in zip(line, widths, strict=True)).rstrip())
-        for sentence in sentences([test for test in tests if test.setting == setting]):
-            print(sentence)
+        print_sentences(test for test in tests if test.setting == setting)
+
+
+def print_sentences(tests: Iterable[Test]) -> None:
+    """Print what tests of pairs found, a line for each setting, metric and method."""
+    for sentence in sentences(tests):
+        print(sentence)
 
 
 def sentences(tests: Iterable[Test]) -> list[str]:
-    """What tests of pairs found, a sentence for each metric and method."""
+    """What tests of pairs found, a sentence for each setting, metric and method."""
     pairs = [test for test in tests if len(test.methods) == 2 and test.difference is not None]
     told = []
-    for metric, method in dict.fromkeys((test.metric, test.methods[0]) for test in pairs):
-        mine = [test for test in pairs if (test.metric, test.methods[0]) == (metric, method)]
+    for about in dict.fromkeys((test.setting, test.metric, test.methods[0]) for test in pairs):
+        mine = [test for test in pairs if (test.setting, test.metric, test.methods[0]) == about]
+        setting, metric, method = about
         groups = (
             ("is above", [test for test in mine if test.p < LEVEL and test.difference > 0]),  # type: ignore[operator]
             ("is below", [test for test in mine if test.p < LEVEL and test.difference < 0]),  # type: ignore[operator]
             ("is not found to differ from", [test for test in mine if not test.p < LEVEL]),
         )
         said = [f"{verb} {_names(some)}" for verb, some in groups if some]
-        told.append(f"{mine[0].setting}, {metric}: {method} {'; '.join(said)}.")
+        told.append(f"{setting}, {metric}: {method} {'; '.join(said)}.")
     return told
 
 

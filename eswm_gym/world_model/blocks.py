@@ -148,11 +148,19 @@ def read_bank(blocks: Iterable[Any], x: Tensor, reads: Reads, n: int | None = No
     Returns:
         The keys and values that the bank leaves in each block, and the tokens (B, T, dim) after the last one.
     """
-    keys_values, biases = [], {block: block.bias(reads) for block in set(blocks)}
+    passed = list(bank_layers(blocks, x, reads, n))
+    return [keys_values for keys_values, _ in passed], passed[-1][1]
+
+
+def bank_layers(
+    blocks: Iterable[Any], x: Tensor, reads: Reads, n: int | None = None
+) -> Iterator[tuple[KeysValues, Tensor]]:
+    """What the bank leaves in each block, and the tokens after it: see `read_bank`."""
+    biases = {block: block.bias(reads) for block in set(blocks)}
     for block in blocks:
-        keys_values.append(block.keys_values(x[:, :n]))
-        x = block(x, keys_values[-1], biases[block], reads)
-    return keys_values, x
+        keys_values = block.keys_values(x[:, :n])
+        x = block(x, keys_values, biases[block], reads)
+        yield keys_values, x
 
 
 def read_queries(blocks: Iterable[Any], keys_values: Iterable[KeysValues], x: Tensor, reads: Reads) -> Iterator[Tensor]:

@@ -26,6 +26,7 @@ from eswm_gym.world_model.blocks import (
     Block,
     KeysValues,
     Reads,
+    bank_layers,
     padding_mask,
     read_bank,
     read_queries,
@@ -273,11 +274,8 @@ class Transformer(TokenModel):
         memories = memories.repeat_interleave(query.shape[1], 0)  # (B * Q, N, 3)
         sequence = torch.cat([memories, query.flatten(0, 1)[:, None]], 1)  # (B * Q, N + 1, 3)
         x = self.embed(sequence)
-        reads = self._reads(sequence, sequence, x.dtype)
-        biases = {block: block.bias(reads) for block in set(self.unrolled)}
-        for block in self.unrolled:
-            x = block(x, block.keys_values(x), biases[block], reads)
-            yield x
+        for _, after in bank_layers(self.unrolled, x, self._reads(sequence, sequence, x.dtype)):
+            yield after
 
     def _read_out(self, x: Tensor, memory: Tensor, memories: Tensor) -> Prediction:
         """Logits from query tokens x (B, Q, dim), memory tokens (B, N, dim) and the bank (B, N, 3)."""
