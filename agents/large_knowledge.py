@@ -211,10 +211,12 @@ class LargeKnowledge(Knowledge):
             self.named.kind[place] = Place.WALL
             return []
         del self.named.kind[place]
-        if end in self.map:  # it has two names
-            self.map.forget(place)
-            return []
-        self.map.rename(place, end)
+        if end not in self.map:
+            self.map.rename(place, end)
+        else:  # it has two names
+            untried = {name for name, kind in self.named.kind.items() if kind is Place.FRONTIER}
+            for name, _ in self.map.join(place, end, untried | {place}):
+                self.named.kind.pop(name, None)
         bumps: list[Any] = [(move.source, move.action) for move in self.map.moves_to(end)]
         return [self.memory.forget(*bump) for bump in bumps if self.memory.end_of(*bump) == bump[0]]
 

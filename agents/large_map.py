@@ -181,6 +181,21 @@ class LargeMap:
         self._number[new] = self._number.pop(old)
         self._states[self._number[new]] = new
 
+    def join(self, name: Hashable, state: Hashable, names: Collection[Hashable]) -> list[tuple[Hashable, Hashable]]:
+        """Learn that a state goes by two names; all that is known of the one is known of the other.
+
+        Args:
+            name: one of the names.
+            state: the state.
+            names: the states that may turn out to be others when these two are one.
+
+        Returns:
+            The pairs of states that are one, (name, state).
+        """
+        numbers = {self._number[one] for one in names if one in self._number}
+        pairs = self._moves.join(self._number[name], self._number[state], numbers)
+        return [(self._states[old], self._states[new]) for old, new in pairs]
+
     # Imagination
 
     def imagine(self, near: Hashable | None = None, windows: int | None = None) -> int:

@@ -7,7 +7,7 @@ facts or imagined ones. When a move is retracted, all goes that rests on nothing
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,6 +152,85 @@ class SupportedMoves:
             belief.probability = max(belief.probability, probability)
             belief.windows.append(window)
             self._imagined[window].append(move)
+
+    def join(self, old: int, new: int, names: Collection[int]) -> list[tuple[int, int]]:
+        """Learn that two states are one: what is known of the first is known of the second from now on.
+
+        Where a move of both leads to two states, these are one as well if one of them is a mere name; else the first
+        one's move is retracted, with what rests on it.
+
+        Args:
+            old: a name.
+            new: the state.
+            names: the states of which nothing but the name is known.
+
+        Returns:
+            The pairs that are one, (name, state).
+        """
+        joined, queue = dict[int, int](), deque([(old, new)])
+        while queue:
+            old, new = (self._last(state, joined) for state in queue.popleft())
+            if old not in names:
+                old, new = new, old
+            if old == new or old not in names:
+                continue
+            joined[old] = new
+            for move in self.of(old):
+                if move in self.ends:
+                    queue.extend(self._pass_on(move, new * self.n_actions + move % self.n_actions, names))
+            for arrival in self.of(old):
+                if arrival in self.starts:
+                    queue.extend(self._redirect(arrival, new, names))
+        return list(joined.items())
+
+    @staticmethod
+    def _last(state: int, joined: Mapping[int, int]) -> int:
+        while state in joined:
+            state = joined[state]
+        return state
+
+    def _pass_on(self, move: int, twin: int, names: Collection[int]) -> list[tuple[int, int]]:
+        """Put a move of another state in the place of a move; the pair of their ends, if these have to be one."""
+        end, new = self.ends[move], twin // self.n_actions
+        other = self.ends.get(twin, end)
+        is_rival = other != end and end not in names and other not in names
+        if end in (new, move // self.n_actions) or is_rival or (twin not in self.ends and self.lead(new, end)):
+            self.retract([move])
+            return []
+        belief, is_known = self.beliefs.pop(move, None), twin in self.ends
+        for window in self._windows_with.pop(move, ()):
+            self._held[window] = tuple(twin if held == move else held for held in self._held[window])
+            self._windows_with[twin].add(window)
+        del self.ends[move]
+        if self.starts.get(self.arrival(move, end)) == move // self.n_actions:
+            del self.starts[self.arrival(move, end)]
+        if not is_known:
+            self._set(twin, end)
+            if belief is not None:
+                self.beliefs[twin] = Belief(belief.probability, [])
+        for window in belief.windows if belief is not None else ():
+            self._imagined[window].remove(move)
+            if twin in self.beliefs and twin not in self._imagined[window]:
+                self._imagined[window].append(twin)
+                self.beliefs[twin].windows.append(window)
+        if belief is None and twin in self.beliefs:  # it is a fact
+            self.set_fact(twin, other)
+        return [] if other == end else [(end, other)]
+
+    def _redirect(self, arrival: int, new: int, names: Collection[int]) -> list[tuple[int, int]]:
+        """Let an arrival at another state be one at a state; the pair of its starts, if these have to be one."""
+        action, source = arrival % self.n_actions, self.starts[arrival]
+        move, rival = source * self.n_actions + action, self.starts.get(new * self.n_actions + action, source)
+        if source == new or (rival != source and source not in names and rival not in names):
+            self.retract([move])
+            return []
+        del self.starts[arrival]
+        self.ends[move] = new
+        self._note(move, new)
+        if rival == source:
+            self.starts[self.arrival(move, new)] = source
+            return []
+        return [(source, rival)]
 
     def retract(self, moves: Iterable[int]) -> list[tuple[int, int]]:
         """Delete known moves, and what then rests on no window whose moves are all known.
