@@ -4,7 +4,7 @@ from eswm_gym.agents.base import Agent
 from eswm_gym.agents.config import AgentConfig
 from eswm_gym.agents.eswm_agent import ESWMAgent
 from eswm_gym.agents.knowledge import Knowledge
-from eswm_gym.agents.large_map import LargeMap, Move
+from eswm_gym.agents.large_map import LargeMap, Move, Wall
 from eswm_gym.agents.latent_map import LatentMap, latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank
 from eswm_gym.agents.open_world import OpenWorldKnowledge
@@ -29,6 +29,7 @@ __all__ = [
     "SymbolKnowledge",
     "TransitionTable",
     "ViewKnowledge",
+    "Wall",
     "follow",
     "imagine_tables",
     "latent_maps",

@@ -36,8 +36,8 @@ class LargeKnowledge(Knowledge):
         model, config, memories: as for `Knowledge`; the options have a window.
 
     Attributes:
-        map: facts, and what is imagined. Bumps lead to the places of walls.
-        named: the places that have a name; the map has the moves to and from them.
+        map: facts, and what is imagined.
+        named: the places that have a name, walls among them; the map has the moves to and from them.
         dead_ends: states in which an episode ended without success.
         looked_at: the state around which it has imagined since its last move.
 
@@ -54,9 +54,12 @@ class LargeKnowledge(Knowledge):
             raise ValueError(f"windows are for models of symbols, got {config.window} for {type(model).__name__}")
         super().__init__(model, config, memories)
         self.map = LargeMap(model, config.window)
-        for transition in self.memory:
-            self.map.add(*transition)
         self.named = PlaceMap(FIRST_PLACE)
+        for state, action, end in self.memory:
+            if end == state:
+                self._wall(state, action)
+            else:
+                self.map.add(state, action, end)
         self.dead_ends: set[int] = set()
         self.looked_at: int | None = None
         self._is_new = bool(len(self.memory))  # and nothing is imagined yet
@@ -74,7 +77,7 @@ class LargeKnowledge(Knowledge):
 
     @property
     def places(self) -> Mapping[int, Place]:
-        return self.named.kind
+        return {place: kind for place, kind in self.named.kind.items() if place in self.map}
 
     # What the model imagines
 
@@ -109,11 +112,15 @@ class LargeKnowledge(Knowledge):
         self.map.add(state, action, place)
         return place
 
+    def _wall(self, state: int, action: int) -> None:
+        """Name the place of the wall that blocks a move."""
+        self.map.wall(self._name(Place.WALL, state, action))
+
     def expected(self, state: int, action: int) -> int:
         remembered = self.memory.end_of(state, action)
         if remembered not in (None, state):
             return remembered  # type: ignore[return-value]
-        end = self.map.end_of(state, action)
+        end = self.map.place_of(state, action)
         return end if end is not None else UNKNOWN if remembered is None else state  # type: ignore[return-value]
 
     def ends_of(self, state: int) -> list[int]:
@@ -188,20 +195,18 @@ class LargeKnowledge(Knowledge):
         state, action, end = happened
         if expected in self.named.kind:
             return happened, self._visit(expected, happened)
-        if end != state:
-            return happened, []
-        if expected == UNKNOWN:
-            self._name(Place.WALL, state, action)
-        elif self.config.adapt and self._remembered and expected != self.goal:
-            return happened, self._wall_up(expected)
-        else:
-            self.map.add(*happened)
+        if end == state:
+            if self.config.adapt and self._remembered and expected not in (UNKNOWN, self.goal):
+                return happened, self._wall_up(expected)
+            self._wall(state, action)
         return happened, []
 
     def _wall_up(self, state: int) -> list[Transition]:
         """Delete and return the memories of a state that is a wall now. Its place stays on the map, so that what was
         imagined around it holds."""
-        self.map.rename(state, self.named.add(Place.WALL))
+        place = self.named.add(Place.WALL)
+        self.map.rename(state, place)
+        self.map.wall(place)
         return self.memory.forget_state(state)
 
     def _visit(self, place: int, happened: Transition) -> list[Transition]:
@@ -209,6 +214,8 @@ class LargeKnowledge(Knowledge):
         state, action, end = happened
         if end == state:
             self.named.kind[place] = Place.WALL
+            self.map.add(state, action, place)
+            self.map.wall(place)
             return []
         del self.named.kind[place]
         if end not in self.map:

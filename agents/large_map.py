@@ -7,28 +7,32 @@ imagines how they lie to each other, and what is sure is named back and joined t
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from eswm_gym.agents.planning import Plan
 from eswm_gym.agents.supported_moves import SupportedMoves
-from eswm_gym.agents.windows import PASS, Answers, Pool, Window, ask_all, chains, filled, split, tree
+from eswm_gym.agents.windows import PASS, Pool, Window, ask_all, filled, split, tree
 from eswm_gym.world_model import ESWM, NumberedActions
 
-OFTEN = 2  # a state that so many windows of a round hold needs none around itself
-CHAIN_CONFIDENCE = 0.9  # the least probability of the answers of a chain
-AGREE = 2  # so many chains have to agree
-Votes = dict[tuple[int, ...], tuple[int, int, float]]  # of chains, by what they held: (move, end, probability)
+
+class Wall(NamedTuple):
+    """What lies where a move is blocked: a place like others on the map, so that ways round it meet.
+
+    Attributes:
+        number: of the place.
+    """
+
+    number: int
 
 
 class Move(NamedTuple):
     """A known move.
 
     Attributes:
-        source, end: states.
+        source, end: states; the same one if a wall blocks the move.
         action: an action.
         probability: the greatest that a window gave it; 1 for a fact.
         votes: the number of windows that imagined it; 0 for a fact.
@@ -44,11 +48,12 @@ class Move(NamedTuple):
 class LargeMap:
     """The moves of a world: facts, and what a frozen model imagines from windows of them.
 
-    A window is a breadth-first tree of known moves around a state, and the bumps of its states; where the model has to
-    find out what actions do, all known moves between these states. The model is asked where the unknown moves of its
-    states end. An answer joins the map if it is sure, leads to another state of the window, a move leads back or the
-    model is as sure of where it comes from, and no known move contradicts it: from a state only one action leads to
-    another, and to a state an action leads from one other. It rests on the moves of its window and goes when they do.
+    A window is a breadth-first tree of known moves around a state; where the model has to find out what actions do, all
+    known moves between these states. A wall has a place among them, as if one could go there. The model is asked where
+    the unknown moves of its states end. An answer joins the map if it is sure, leads to another state of the window, a
+    move leads back or the model is as sure of where it comes from, and no known move contradicts it: from a state only
+    one action leads to another, and to a state an action leads from one other. It rests on the moves of its window and
+    goes when they do.
 
     Args:
         model: frozen world model of symbols, without context.
@@ -69,7 +74,7 @@ class LargeMap:
         self,
         model: ESWM,
         window: int = 19,
-        confidence: float = 0.95,
+        confidence: float = 0.99,
         seed: int | None = 0,
         passes: int = 1,
         pool: Pool | None = None,
@@ -87,14 +92,14 @@ class LargeMap:
         self.rng = np.random.default_rng(seed)
         self.n_windows = 0
         self._states: list[Hashable] = []
-        self._number: dict[Hashable, int] = {}
+        self._number: dict[Hashable, int] = {}  # of those that still are states or walls
+        self._walls: set[int] = set()
         self._moves = SupportedMoves(model.config.n_actions)
         self._looked: dict[int, tuple[int, Collection[int]]] = {}  # when a state was looked around, and at what states
         self._asked_back: set[int] = set()  # the moves of which the model was asked what undoes them
-        self._surprises = 0  # sure answers that contradicted what was known
 
     def __len__(self) -> int:
-        """The number of known moves, bumps among them."""
+        """The number of known moves, those into and, as if there were some, out of walls among them."""
         return len(self._moves)
 
     def __contains__(self, state: object) -> bool:
@@ -102,12 +107,12 @@ class LargeMap:
 
     @property
     def states(self) -> tuple[Hashable, ...]:
-        """All states, in the order in which they came."""
-        return tuple(self._states)
+        """All states but walls."""
+        return tuple(state for state, number in self._number.items() if number not in self._walls)
 
     def transitions(self) -> Iterator[Move]:
         """All known moves."""
-        return (self._describe(move, end) for move, end in self._moves.ends.items())
+        return self._described(self._moves.ends.items())
 
     def move(self, source: Hashable, action: int) -> Move | None:
         """A move, None if it is not known."""
@@ -119,6 +124,11 @@ class LargeMap:
         move = self.move(source, action)
         return None if move is None or 0 < move.votes < votes else move.end
 
+    def place_of(self, source: Hashable, action: int) -> Hashable | None:
+        """Where a move leads, or would lead if it were not blocked: a state or wall, None if it is not known."""
+        end = self._moves.ends.get(self._move(self._number.get(source, -1), action))
+        return None if end is None else self._states[end]
+
     def moves_to(self, state: Hashable) -> list[Move]:
         """The known moves from other states to a state.
 
@@ -127,7 +137,7 @@ class LargeMap:
         """
         number, starts, n = self._number[state], self._moves.starts, self._moves.n_actions
         moves = [starts[arrival] * n + arrival % n for arrival in self._moves.of(number) if arrival in starts]
-        return [self._describe(move, number) for move in moves]
+        return list(self._described((move, number) for move in moves))
 
     # Facts
 
@@ -138,13 +148,23 @@ class LargeMap:
             ValueError: if there is no such action.
         """
         self._move(0, action)  # refuses an action before anything is kept
-        for state in (source, end):
-            if state not in self._number:
-                self._number[state] = len(self._states)
-                self._states.append(state)
-        move = self._move(self._number[source], action)
-        self._moves.set_fact(move, self._number[end])
+        start = self._numbered(source)
+        move = self._move(start, action)
+        if end != source:
+            last = self._numbered(end)
+        elif (last := self._moves.ends.get(move, start)) not in self._walls:
+            last = self._numbered(Wall(len(self._states)))
+            self._walls.add(last)
+        self._moves.set_fact(move, last)
         self._asked_back.discard(move)
+
+    def wall(self, state: Hashable) -> None:
+        """Learn that a state is a wall: moves to it are blocked from now on. What is known of its place stays.
+
+        Raises:
+            KeyError: if the map does not know the state.
+        """
+        self._walls.add(self._number[state])
 
     def forget(self, state: Hashable, action: int | None = None) -> list[tuple[Hashable, int, Hashable]]:
         """Delete a move, or all moves from and to a state, and what was imagined from them.
@@ -161,16 +181,15 @@ class LargeMap:
         """
         number = self._number[state]
         if action is None:
-            moves = [move for _, move in self._moves.around(number)] + self._moves.bumps([number])
+            moves = [move for _, move in self._moves.around(number)]
         else:
             moves = [self._move(number, action)]
             if moves[0] not in self._moves.ends:
                 raise KeyError((state, action))
-        n = self._moves.n_actions
-        return [(self._states[m // n], m % n, self._states[end]) for m, end in self._moves.retract(moves)]
+        return [(move.source, move.action, move.end) for move in self._described(self._moves.retract(moves))]
 
     def rename(self, old: Hashable, new: Hashable) -> None:
-        """Call a state by another name from now on; all that is known of it stays.
+        """Call a state by another name from now on; all that is known of it stays. If it was a wall, it is open now.
 
         Raises:
             KeyError: if the map does not know the state.
@@ -180,6 +199,7 @@ class LargeMap:
             raise ValueError(f"the map has a state {new!r} already, {old!r} cannot be called so")
         self._number[new] = self._number.pop(old)
         self._states[self._number[new]] = new
+        self._walls.discard(self._number[new])
 
     def join(self, name: Hashable, state: Hashable, names: Collection[Hashable]) -> list[tuple[Hashable, Hashable]]:
         """Learn that a state goes by two names; all that is known of the one is known of the other.
@@ -194,7 +214,7 @@ class LargeMap:
         """
         numbers = {self._number[one] for one in names if one in self._number}
         pairs = self._moves.join(self._number[name], self._number[state], numbers)
-        return [(self._states[old], self._states[new]) for old, new in pairs]
+        return [(self._gone(old), self._states[new]) for old, new in pairs]
 
     # Imagination
 
@@ -217,28 +237,10 @@ class LargeMap:
                 states = self.rng.permutation(len(self._states)).tolist()
             else:
                 states = tree(self._moves, self._number[near], self.window).states
-            if not self._round(states, most) and not self._ask_for_ways_back(states, most):
+            walls = [state for state in states if state in self._walls]
+            others = [state for state in states if state not in self._walls]
+            if not (self._round(others, most) or self._round(walls, most) or self._ask_for_ways_back(states, most)):
                 break
-        return len(self) - before
-
-    def close(self) -> int:
-        """Look for moves between states that are far from each other on the map, as on two sides of a long wall.
-
-        Windows are ways round what is unknown. What two of them agree on is a hypothesis, and stays unless windows
-        around it then contradict what is known.
-
-        Returns:
-            The number of moves that are new.
-        """
-        before, waiting = len(self), list[Window]()
-        asked, found = set[frozenset[int]](), defaultdict[frozenset[int], Votes](dict)
-        for state in self.rng.permutation(len(self._states)).tolist():
-            waiting += [way for way in chains(self._moves, state) if frozenset(way.states) not in asked]
-            asked.update(frozenset(way.states) for way in waiting)
-            if len(waiting) >= PASS * self.passes:
-                self._count_votes(waiting, found)
-                waiting = []
-        self._count_votes(waiting, found)
         return len(self) - before
 
     def plan(self, start: Hashable, goal: Hashable, votes: int = 1) -> Plan:
@@ -253,10 +255,10 @@ class LargeMap:
         """
         if start not in self._number or goal not in self._number:
             return Plan()
-        moves, expanded = self._moves.way(self._number[start], self._number[goal], votes)
+        moves, expanded = self._moves.way(self._number[start], self._number[goal], votes, self._walls)
         if moves is None:
             return Plan(expanded=expanded)
-        way = [self._describe(move, self._moves.ends[move]) for move in moves]
+        way = list(self._described((move, self._moves.ends[move]) for move in moves))
         states, actions = (start, *(move.end for move in way)), tuple(move.action for move in way)
         probability = math.prod(move.probability for move in way)
         return Plan(states, actions, probability, expanded)  # type: ignore[arg-type]  # its states are of any kind
@@ -267,11 +269,14 @@ class LargeMap:
         """All but the model and the options; ready for JSON if the states are."""
         return {
             "n_actions": self._moves.n_actions,
-            "states": self._states.copy(),
+            "states": [state for state in self._states if not isinstance(state, Wall)],
+            "unnamed": [state.number for state in self._states if isinstance(state, Wall)],
+            "gone": sorted(set(range(len(self._states))).difference(self._number.values())),
+            "walls": sorted(self._walls),
             "moves": self._moves.to_dict(),
             "looked": [[state, when, sorted(seen)] for state, (when, seen) in self._looked.items()],
             "asked_back": sorted(self._asked_back),
-            "counts": [self.n_windows, self._surprises],
+            "n_windows": self.n_windows,
             "rng": self.rng.bit_generator.state,
         }
 
@@ -284,11 +289,15 @@ class LargeMap:
         if saved["n_actions"] != self._moves.n_actions:
             raise ValueError(f"a map of {saved['n_actions']} actions is none of the model's {self._moves.n_actions}")
         self._states = list(saved["states"])
-        self._number = {state: number for number, state in enumerate(self._states)}
+        for number in saved["unnamed"]:
+            self._states.insert(number, Wall(number))
+        gone = set(saved["gone"])
+        self._number = {state: number for number, state in enumerate(self._states) if number not in gone}
+        self._walls = set(saved["walls"])
         self._moves = SupportedMoves.from_dict(self._moves.n_actions, saved["moves"])
         self._looked = {state: (when, frozenset(seen)) for state, when, seen in saved["looked"]}
         self._asked_back = set(saved["asked_back"])
-        self.n_windows, self._surprises = saved["counts"]
+        self.n_windows = saved["n_windows"]
         self.rng.bit_generator.state = saved["rng"]
 
     # Windows
@@ -297,14 +306,13 @@ class LargeMap:
         """Imagine windows around those of the states where something is new, up to so many that were read in all;
         returns whether there were any."""
         group, before = list[Window](), self.n_windows
-        times: dict[int, int] = defaultdict(int)  # that a state was in a window
+        covered = set[int]()  # by windows of this round
         for state in states:
             if self.n_windows + len(group) >= most:
                 break
-            if times[state] < OFTEN and (window := self._news(state)):
+            if state not in covered and (window := self._news(state)):
                 group.append(window)
-                for one in window.states:
-                    times[one] += 1
+                covered.update(window.states)
                 if len(group) == PASS * self.passes:
                     self._keep(group)
                     group = []
@@ -342,66 +350,39 @@ class LargeMap:
             return None
         window = tree(moves, state, self.window)
         if self._finds_out:
-            window = filled(moves, window, self.model.config.max_memories * 3 // 4)  # bumps have to fit in as well
+            window = filled(moves, window, self.model.config.max_memories * 3 // 4)
         self._looked[state] = moves.clock, frozenset(window.states)
         old = seen and set(window.states) <= set(seen) and all(moves.lost.get(one, -1) <= when for one in seen)
         return None if old else window
 
     def _keep(self, group: Sequence[Window]) -> None:
-        for held, answers in self._answers(group, self.confidence):
-            if answers:
-                self._moves.support(held, answers)
-
-    def _count_votes(self, ways: Sequence[Window], found: dict[frozenset[int], Votes]) -> None:
-        """Count what ways say of each pair of states, and join to the map that on which enough of them agree."""
-        there = [way for way in ways if all(move in self._moves.ends for move in way.moves)]
-        for held, answers in list(self._answers(there, CHAIN_CONFIDENCE)):
-            for move, end, probability in answers:
-                votes = found[frozenset((move // self._moves.n_actions, end))]
-                votes[(move, *held)] = move, end, probability
-                if len(votes) == AGREE:
-                    self._try(votes)
-
-    def _try(self, votes: Votes) -> None:
-        """Join a hypothesis to the map, unless what follows from it contradicts what is known."""
-        surprises, tried = self._surprises, list[int]()
-        for (_, *held), answer in votes.items():
-            if all(move in self._moves.ends for move in held) and (fitting := self._fitting([answer])):
-                self._moves.support(held, fitting)
-                tried.append(answer[0])
-        for move in tried:
-            self.imagine(self._states[move // self._moves.n_actions], PASS)
-        if self._surprises > surprises:
-            self._moves.retract([move for move in tried if move in self._moves.beliefs])
-
-    # Answers
-
-    def _answers(self, group: Sequence[Window], confidence: float) -> Iterator[tuple[Sequence[int], Answers]]:
-        """The moves that each window held, and its answers that fit, in one pass of the model."""
+        """Ask about windows, join what fits to the map, and walls that turn out to be one."""
         self.n_windows += len(group)
-        for held, answers in ask_all(self.model, self._moves, group, confidence, self.pool):
-            yield held, self._fitting(answers)
+        walls = list[tuple[int, int]]()
+        for held, answers in ask_all(self.model, self._moves, group, self.confidence, self.pool):
+            fitting, contrary = self._moves.fitting(answers)
+            walls += contrary
+            if fitting:
+                self._moves.support(held, fitting)
+        for one, other in walls:
+            if one in self._walls and other in self._walls:
+                for old, _ in self._moves.join(one, other, {one}):
+                    self._gone(old)
 
-    def _fitting(self, answers: Answers) -> Answers:
-        """The answers that contradict neither each other nor what is known."""
-        moves = self._moves
-        arrivals, pairs = defaultdict[int, int](int), defaultdict[tuple[int, int], int](int)
-        for move, end, _ in answers:
-            arrivals[moves.arrival(move, end)] += 1
-            pairs[move // moves.n_actions, end] += 1
-        fitting = []
-        for move, end, probability in answers:
-            source, arrival = move // moves.n_actions, moves.arrival(move, end)
-            if arrivals[arrival] > 1 or pairs[source, end] > 1:
-                continue
-            if moves.ends.get(move) == end:
-                if move in moves.beliefs:
-                    fitting.append((move, end, probability))
-            elif move in moves.ends or arrival in moves.starts or moves.lead(source, end):
-                self._surprises += 1
-            else:
-                fitting.append((move, end, probability))
-        return fitting
+    # Names
+
+    def _numbered(self, state: Hashable) -> int:
+        """The number of a state, which gets one if it is new."""
+        if state not in self._number:
+            self._number[state] = len(self._states)
+            self._states.append(state)
+        return self._number[state]
+
+    def _gone(self, number: int) -> Hashable:
+        """Give up a state, and return it."""
+        self._walls.discard(number)
+        del self._number[self._states[number]]
+        return self._states[number]
 
     def _move(self, state: int, action: int) -> int:
         if not 0 <= action < self._moves.n_actions:
@@ -412,4 +393,8 @@ class LargeMap:
         source, action = divmod(move, self._moves.n_actions)
         belief = self._moves.beliefs.get(move)
         sure, votes = (1.0, 0) if belief is None else (belief.probability, len(belief.windows))
-        return Move(self._states[source], action, self._states[end], sure, votes)
+        return Move(self._states[source], action, self._states[source if end in self._walls else end], sure, votes)
+
+    def _described(self, moves: Iterable[tuple[int, int]]) -> Iterator[Move]:
+        """Moves to ends, less those that would start in walls."""
+        return (self._describe(move, end) for move, end in moves if move // self._moves.n_actions not in self._walls)

@@ -7,9 +7,12 @@ facts or imagined ones. When a move is retracted, all goes that rests on nothing
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
+
+Answers = list[tuple[int, int, float]]  # (move, end, probability)
 
 
 @dataclass(slots=True)
@@ -29,11 +32,11 @@ class SupportedMoves:
     """Moves between states that are numbers 0, 1, ...; storage grows with the moves alone.
 
     A move is the whole number `source * n_actions + action`, and an arrival `end * n_actions + action`. From one state
-    an action leads to one other, and to one state from one other.
+    an action leads to one other, and to one state from one other; no move ends where it starts.
 
     Attributes:
-        ends: where each known move ends; bumps end where they start.
-        starts: where each known arrival comes from; bumps are no arrivals.
+        ends: where each known move ends.
+        starts: where each known arrival comes from.
         beliefs: of the moves that are no facts.
         changed, lost: when a move from or to a state last came or went, and last went, by a clock that counts changes.
         clock: what it shows now.
@@ -66,10 +69,6 @@ class SupportedMoves:
         """The moves from states of which nothing is known."""
         return [move for state in states for move in self.of(state) if move not in self.ends]
 
-    def bumps(self, states: Iterable[int]) -> list[int]:
-        """The moves from states that end where they start."""
-        return [move for state in states for move in self.of(state) if self.ends.get(move) == state]
-
     def lead(self, source: int, end: int) -> bool:
         """Whether a known move leads from one state to another."""
         return any(self.ends.get(move) == end for move in self.of(source))
@@ -87,8 +86,8 @@ class SupportedMoves:
                         yield other, move
         yield from later
 
-    def way(self, start: int, goal: int, votes: int) -> tuple[list[int] | None, int]:
-        """A shortest way over facts and moves that so many windows imagined, breadth first.
+    def way(self, start: int, goal: int, votes: int, closed: Container[int]) -> tuple[list[int] | None, int]:
+        """A shortest way over facts and moves that so many windows imagined, through no closed states, breadth first.
 
         Returns:
             Its moves, None if there is no way; and how many states were expanded.
@@ -98,7 +97,7 @@ class SupportedMoves:
             expanded += 1
             for move in self.of(queue.popleft()):
                 end = self.ends.get(move)
-                if end is not None and end not in came and self.counts(move, votes):
+                if end is not None and end not in came and end not in closed and self.counts(move, votes):
                     came[end] = move
                     queue.append(end)
         if goal not in came:
@@ -129,7 +128,7 @@ class SupportedMoves:
         source, action = divmod(move, self.n_actions)
         wrong = [move] if self.ends.get(move, end) != end else []
         rival = self.starts.get(self.arrival(move, end), source) * self.n_actions + action
-        if end != source and rival != move and rival in self.beliefs:
+        if rival != move and rival in self.beliefs:
             wrong.append(rival)
         self.retract(wrong)
         if move in self.beliefs:
@@ -138,7 +137,32 @@ class SupportedMoves:
         elif move not in self.ends:
             self._set(move, end)
 
-    def support(self, held: Sequence[int], imagined: Iterable[tuple[int, int, float]]) -> None:
+    def fitting(self, answers: Answers) -> tuple[Answers, list[tuple[int, int]]]:
+        """Sort out what contradicts itself or what is known.
+
+        Args:
+            answers: where moves end by a window, as (move, end, probability).
+
+        Returns:
+            The answers that may be supported, and the pairs of states that would have to be one for others to fit.
+        """
+        sources, pairs = defaultdict[int, list[int]](list), defaultdict[tuple[int, int], int](int)
+        for move, end, _ in answers:
+            sources[self.arrival(move, end)].append(move // self.n_actions)
+            pairs[move // self.n_actions, end] += 1
+        fitting, contrary = [], [pair for rivals in sources.values() for pair in pairwise(rivals)]
+        for move, end, probability in answers:
+            source, arrival = move // self.n_actions, self.arrival(move, end)
+            if len(sources[arrival]) > 1 or pairs[source, end] > 1:
+                continue
+            known, start = self.ends.get(move, end), self.starts.get(arrival, source)
+            if (known, start) != (end, source):
+                contrary += [pair for pair in ((known, end), (start, source)) if pair[0] != pair[1]]
+            elif move in self.beliefs or (move not in self.ends and not self.lead(source, end)):
+                fitting.append((move, end, probability))
+        return fitting, contrary
+
+    def support(self, held: Sequence[int], imagined: Answers) -> None:
         """Learn what a window of moves that it held imagined, as (move, end, probability): no facts, none that
         contradicts what is known."""
         window, self._next_window = self._next_window, self._next_window + 1
@@ -268,8 +292,7 @@ class SupportedMoves:
 
     def _set(self, move: int, end: int) -> None:
         self.ends[move] = end
-        if end != move // self.n_actions:
-            self.starts[self.arrival(move, end)] = move // self.n_actions
+        self.starts[self.arrival(move, end)] = move // self.n_actions
         self._note(move, end)
 
     def _unset(self, move: int) -> int:

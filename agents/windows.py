@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -11,17 +11,13 @@ import numpy as np
 import torch
 
 from eswm_gym.agents.planning import require_numbers
-from eswm_gym.agents.supported_moves import SupportedMoves
+from eswm_gym.agents.supported_moves import Answers, SupportedMoves
 from eswm_gym.rooms.transitions import MASKED, pad
 from eswm_gym.world_model import ESWM
 
 T = TypeVar("T")
 PASS = 8  # windows that the model reads at once: as many as a processor's cache holds
-SHORTEST, LONGEST = 9, 15  # states of a chain
-INNER = 6  # the most of them without unknown moves
 LEADS_BACK = 0.7  # least probability of the source of an answer, where no move is known to lead back
-
-Answers = list[tuple[int, int, float]]  # (move, end, probability)
 
 
 class Pool(Protocol):
@@ -62,40 +58,6 @@ def filled(moves: SupportedMoves, window: Window, most: int) -> Window:
     return Window(window.states, list(joined | dict.fromkeys(m for m in between if moves.ends[m] in states))[:most])
 
 
-def chains(moves: SupportedMoves, state: int) -> Iterator[Window]:
-    """Ways from a state round what its unknown moves may lead across, such as a wall: each a shortest way to a state
-    where one of them may end, and no part of a longer one. Few states on it have no unknown moves themselves."""
-    free = [move % moves.n_actions for move in moves.unknown([state])]
-    if not free:
-        return
-    came: dict[int, tuple[int, int]] = {}  # (state before, move between the two)
-    inner, ring, far = {state: 0}, [state], set[int]()
-    for length in range(2, LONGEST + 1):
-        following: dict[int, int] = {}
-        for here in ring:
-            for other, move in moves.around(here):
-                n = inner[here] + (not moves.unknown([other]))
-                if other not in inner and n <= INNER and n < following.get(other, INNER + 1):
-                    following[other], came[other] = n, (here, move)
-        inner |= following
-        ring = list(following)
-        if length >= SHORTEST:
-            far.update(s for s in ring if any(s * moves.n_actions + action not in moves.starts for action in free))
-    ways = {last: _way(came, last) for last in far if moves.unknown([last])}
-    parts = {other for way in ways.values() for other in way.states[1:]}
-    yield from (way for last, way in ways.items() if last not in parts)
-
-
-def _way(came: Mapping[int, tuple[int, int]], last: int) -> Window:
-    """The way on which one came to a state, from there on."""
-    states, joined = [last], list[int]()
-    while states[-1] in came:
-        before, move = came[states[-1]]
-        states.append(before)
-        joined.append(move)
-    return Window(states, joined)
-
-
 def ask_all(
     model: ESWM, moves: SupportedMoves, windows: Sequence[Window], confidence: float, pool: Pool | None = None
 ) -> Iterator[tuple[list[int], Answers]]:
@@ -122,13 +84,12 @@ def ask(
     the model agrees where it comes from.
 
     Returns:
-        For each window, the moves that the model read: those of the window and bumps; and the answers.
+        For each window, the moves that the model read, and the answers.
     """
-    n, held, banks, queries = moves.n_actions, list[list[int]](), list[np.ndarray](), list[np.ndarray]()
+    n, banks, queries = moves.n_actions, list[np.ndarray](), list[np.ndarray]()
     for states, joined in windows:
         name = {state: i for i, state in enumerate(states)}
-        held.append([*joined, *moves.bumps(states)][: model.config.max_memories])
-        banks.append(_rows((name[move // n], move % n, name[moves.ends[move]]) for move in held[-1]))
+        banks.append(_rows((name[move // n], move % n, name[moves.ends[move]]) for move in joined))
         queries.append(_rows((name[move // n], move % n, MASKED) for move in _open(moves, states)))
     if not any(map(len, queries)):
         return []
@@ -158,8 +119,8 @@ def ask(
                 if source[i, answer[0]] < LEADS_BACK:
                     answers.remove(answer)
     return [
-        (read, [(states[u] * n + a, states[v], p) for u, a, v, p in answers])
-        for (states, _), read, answers in zip(windows, held, found, strict=True)
+        (joined, [(states[u] * n + a, states[v], p) for u, a, v, p in answers])
+        for (states, joined), answers in zip(windows, found, strict=True)
     ]
 
 

@@ -9,7 +9,6 @@ Experiments:
   growth  map hexagonal worlds of 300 to 30,000 locations
 Methods:
   eswm              windows of the shipped `lattices`, or another --model, until nothing is new; or an agent with them
-  eswm-closed       then `LargeMap.close` as well, for moves that no window spans
   eswm-no-adapt     the agent, which then takes a move into the new wall for a false one, and no state for a wall
   memory-graph      facts and their reverses; it is told which moves undo each other
   path-integration  is told where each move leads: it keeps coordinates, and is exact here
@@ -79,13 +78,10 @@ def map_of(facts: Iterable[Fact], model: ESWM) -> LargeMap:
     return found
 
 
-def imagine(bank: Iterable[Fact], model: ESWM, closes: bool) -> LargeMap:
+def imagine(bank: Iterable[Fact], model: ESWM) -> LargeMap:
     """What the model makes of a bank."""
     found = map_of(bank, model)
     found.imagine()
-    if closes:
-        found.close()
-        found.imagine()
     return found
 
 
@@ -236,7 +232,7 @@ def grow(radii: Iterable[int], model: ESWM, n_pairs: int, seed: int) -> list[Row
         world = draw_world("hexagon", (radius,), seed)
         at = lattice_of("hexagon", (radius,)).n_locations
         begun = time.process_time()
-        found = imagine(world.bank, NumberedActions(model, HEXAGON), closes=False)
+        found = imagine(world.bank, NumberedActions(model, HEXAGON))
         seconds = time.process_time() - begun
         megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
         ratios = [walk(world, found, *pair) for pair in world.pairs(n_pairs, seed)]
@@ -278,11 +274,10 @@ def main(argv: list[str] | None = None) -> list[Row]:
         methods = {
             "memory-graph": partial(follow, model=numbered, lattice=lattice, rival=partial(remember, undoes=UNDOES)),
             "path-integration": partial(follow, model=numbered, lattice=lattice, rival=told(lattice)),
-            "eswm": partial(imagine, model=numbered, closes=False),
-            "eswm-closed": partial(imagine, model=numbered, closes=True),
+            "eswm": partial(imagine, model=numbered),
         }
         if permuted:
-            del methods["path-integration"], methods["eswm-closed"]
+            del methods["path-integration"]
             methods["rules"] = partial(deduce, model=numbered)
         agent = partial(ESWMAgent, model, seed=seed, window=WINDOW)
         if "map" in args.experiments:

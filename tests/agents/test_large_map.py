@@ -11,6 +11,7 @@ import torch
 from square_models import NUMBERS, STEPS, Squares
 
 from eswm_gym.agents import LargeMap
+from eswm_gym.agents.large_map import Wall
 from eswm_gym.rooms import CODES
 from eswm_gym.world_model import NumberedActions, load_pretrained
 
@@ -61,7 +62,7 @@ def test_a_world_much_larger_than_the_vocabulary():
     assert new == len(imagined)
     assert all(moves[key] == move.end for key, move in imagined.items())
     assert len(imagined) > 0.9 * (len(moves) - len(facts))
-    assert all(0.95 <= move.probability <= 1 for move in imagined.values())
+    assert all(0.99 <= move.probability <= 1 for move in imagined.values())
     assert {(m.source, m.action, m.end) for m in world.transitions() if not m.votes} == set(facts)
 
 
@@ -122,25 +123,67 @@ def test_a_wall_that_appears():
     assert (2, 2) not in plan.states and len(plan) == 6
 
 
-def test_close_finds_what_no_window_spans():
+def test_a_strip_is_zipped_up_from_its_end_window_by_window():
     out = [((x, 0), 2, (x + 1, 0)) for x in range(6)]
     home = [((x + 1, 1), 0, (x, 1)) for x in range(6)]
     world = mapped([*out, ((6, 0), 1, (6, 1)), *home], window=10)
     world.imagine()
-    assert world.end_of((0, 0), 1) == (0, 1)  # zipped up from the end, window by window
-    # A ring: its two ends are neighbours, and nothing between them is.
-    sides = [(2, 4), (1, 3), (0, 4), (3, 2)]
-    here, ring = (0, 0), []
-    for action, length in sides:
+    assert world.end_of((0, 0), 1) == (0, 1)
+
+
+def ring(width, height):
+    """The way round a rectangle, from its corner (0, 1) to its corner (0, 0)."""
+    here, facts = (0, 1), []
+    for action, length in [(1, height - 2), (2, width - 1), (3, height - 1), (0, width - 1)]:
         for _ in range(length):
             there = (here[0] + STEPS[action][0], here[1] + STEPS[action][1])
-            ring.append((here, action, there))
+            facts.append((here, action, there))
             here = there
-    world = mapped(ring, window=4)
+    return facts
+
+
+def test_ways_round_a_wall_meet_across_its_place():
+    """A ring of 12 cells round a wall of 3: its two ends are neighbours, and no window of 10 holds both."""
+    assert len(ring(5, 3)) == 11
+    facts = ring(5, 3)
+    world = mapped(facts, window=10)
     world.imagine()
     assert world.end_of((0, 1), 3) is None
-    assert world.close() == 2
+    for x in (1, 2, 3):  # a bump into each wall
+        world.add((x, 0), 1, (x, 0))
+    world.imagine()
     assert world.end_of((0, 1), 3) == (0, 0) and world.end_of((0, 0), 1) == (0, 1)
+    bumps = {(m.source, m.action) for m in world.transitions() if m.source == m.end}
+    assert bumps == {((x, y), a) for x in (1, 2, 3) for y, a in ((0, 1), (2, 3))} | {((0, 1), 2), ((4, 1), 0)}
+    assert {m.votes for m in world.transitions() if m.source[0] in (1, 2, 3) and m.source == m.end and m.action == 1} == {0}
+    assert set(world.states) == {(x, y) for x in range(5) for y in range(3)} - {(1, 1), (2, 1), (3, 1)}
+    plan = world.plan((2, 0), (2, 2))
+    assert len(plan) == 6 and all(state in world.states for state in plan.states)  # not through the wall
+
+
+def test_bumps_from_several_sides_are_into_one_wall():
+    model = NumberedActions(load_pretrained("lattices"), NUMBERS)  # is unsure where a place has two names
+    world = mapped([*ring(3, 3), ((1, 0), 1, (1, 0)), ((1, 2), 3, (1, 2))], model, window=7)
+    walls = world.place_of((1, 0), 1), world.place_of((1, 2), 3)
+    assert walls[0] != walls[1] and all(isinstance(wall, Wall) for wall in walls)
+    world.imagine()
+    places = {world.place_of(*move) for move in (((1, 0), 1), ((1, 2), 3), ((0, 1), 2), ((2, 1), 0))}
+    assert len(places) == 1 and places < set(walls)
+    assert world.end_of((0, 1), 2) == (0, 1) and world.move((1, 2), 3).votes == 0
+
+
+def test_a_state_that_becomes_a_wall_keeps_its_place():
+    world = mapped(tree(grid(5, 5), 3))
+    world.imagine()
+    known = len(world)
+    world.wall((2, 2))
+    assert len(world) == known and (2, 2) not in world.states
+    assert world.end_of((2, 1), 1) == (2, 1) and world.place_of((2, 1), 1) == (2, 2)
+    assert len(world.plan((2, 0), (2, 4))) == 6
+    world.rename((2, 2), "open")
+    assert world.end_of((2, 1), 1) == "open" and len(world.plan((2, 0), (2, 4))) == 4
+    with pytest.raises(KeyError):
+        world.wall("nowhere")
 
 
 def test_near_a_state_only_its_surroundings_are_imagined():
@@ -158,7 +201,6 @@ def test_the_same_seed_makes_the_same_map():
     def made(seed):
         world = mapped(facts, seed=seed)
         world.imagine()
-        world.close()
         return list(world.transitions())
 
     assert made(1) == made(1)
@@ -207,14 +249,13 @@ def test_a_pool_makes_the_same_map_as_one_process():
         for doer in (None, pool):
             world = mapped(facts, passes=3, pool=doer)
             world.imagine()
-            world.close()
             maps.append(list(world.transitions()))
     assert maps[0] == maps[1] and len(maps[0]) > 1.5 * len(facts)
 
 
 def test_a_map_goes_on_from_its_dictionary_as_it_would_have():
-    facts = tree(grid(9, 9), 5)
-    world = mapped(facts)
+    facts = tree(grid(9, 9, [(4, 3), (5, 3)]), 5)
+    world = mapped([*facts, ((4, 2), 1, (4, 2)), ((4, 4), 3, (4, 4)), ((5, 2), 1, (5, 2))])
     world.imagine(windows=5)
     saved = json.loads(json.dumps(world.to_dict()))
     other = LargeMap(squares())

@@ -56,9 +56,26 @@ def test_a_fact_takes_the_place_of_what_contradicts_it():
     assert known(moves) == {(0, 0, 1), (1, 0, 9), (3, 1, 4)}
     moves.set_fact(8 * N + 1, 4)  # only one state leads to 4 by action 1
     assert known(moves) == {(0, 0, 1), (1, 0, 9), (8, 1, 4)}
-    moves.set_fact(8 * N + 1, 8)  # a wall: the fact of before is outdated
-    assert known(moves) == {(0, 0, 1), (1, 0, 9), (8, 1, 8)}
-    assert moves.starts == {1 * N: 0, 9 * N: 1}
+    moves.set_fact(8 * N + 1, 7)  # the fact of before is outdated
+    assert known(moves) == {(0, 0, 1), (1, 0, 9), (8, 1, 7)}
+    assert moves.starts == {1 * N: 0, 9 * N: 1, 7 * N + 1: 8}
+
+
+def test_what_fits_with_what_is_known_and_what_else_has_to_be_one():
+    moves = moves_of((0, 0, 1), (2, 1, 3))
+    moves.support([0], [(5 * N, 6, 0.9)])
+    answers = [
+        (1 * N, 4, 0.9),  # is new
+        (5 * N, 6, 0.8),  # is imagined already
+        (0, 1, 0.9),  # is a fact
+        (0 * N, 7, 0.9),  # 7 should be 1
+        (8 * N + 1, 3, 0.9),  # 8 should be 2
+        (0 * N + 2, 1, 0.9),  # another action leads from 0 to 1
+        (9 * N, 10, 0.9),
+        (11 * N, 10, 0.9),  # 9 should be 11
+    ]
+    assert moves.fitting(answers[:3]) == ([(1 * N, 4, 0.9), (5 * N, 6, 0.8)], [])
+    assert moves.fitting(answers[3:]) == ([], [(9, 11), (1, 7), (2, 8)])
 
 
 def test_what_turns_out_to_be_a_fact_rests_on_nothing():
