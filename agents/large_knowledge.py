@@ -222,8 +222,8 @@ class LargeKnowledge(Knowledge):
             self.map.rename(place, end)
         else:  # it has two names
             untried = {name for name, kind in self.named.kind.items() if kind is Place.FRONTIER}
-            for name, _ in self.map.join(place, end, untried | {place}):
-                self.named.kind.pop(name, None)
+            for name in dict(self.map.join(place, end, untried | {place})):
+                self.named.kind.pop(name, None)  # type: ignore[call-overload]  # names are numbers
         bumps: list[Any] = [(move.source, move.action) for move in self.map.moves_to(end)]
         return [self.memory.forget(*bump) for bump in bumps if self.memory.end_of(*bump) == bump[0]]
 

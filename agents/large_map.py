@@ -10,11 +10,9 @@ import math
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from eswm_gym.agents.planning import Plan
 from eswm_gym.agents.supported_moves import SupportedMoves
-from eswm_gym.agents.windows import PASS, Pool, Window, ask_all, filled, split, tree
+from eswm_gym.agents.windows import PASS, Pool, Window, ask_all, filled, split, tree, unanswered
 from eswm_gym.world_model import ESWM, NumberedActions
 
 
@@ -59,7 +57,6 @@ class LargeMap:
         model: frozen world model of symbols, without context.
         window: the number of states in a window.
         confidence: the least probability of an answer that joins the map.
-        seed: of the order in which it looks at states.
         passes: passes of the model after each of which the map grows; more are for a pool.
         pool: does these passes at the same time. The map is the same without it.
 
@@ -75,7 +72,6 @@ class LargeMap:
         model: ESWM,
         window: int = 19,
         confidence: float = 0.99,
-        seed: int | None = 0,
         passes: int = 1,
         pool: Pool | None = None,
     ) -> None:
@@ -89,7 +85,6 @@ class LargeMap:
         self.model, self.window, self.confidence = model, window, confidence
         self.passes, self.pool = passes, pool
         self._finds_out = isinstance(model, NumberedActions) and model.has_codes  # what actions do
-        self.rng = np.random.default_rng(seed)
         self.n_windows = 0
         self._states: list[Hashable] = []
         self._number: dict[Hashable, int] = {}  # of those that still are states or walls
@@ -234,7 +229,7 @@ class LargeMap:
         before, most = len(self), math.inf if windows is None else self.n_windows + windows
         while self.n_windows < most:
             if near is None:
-                states = self.rng.permutation(len(self._states)).tolist()
+                states: Sequence[int] = range(len(self._states))
             else:
                 states = tree(self._moves, self._number[near], self.window).states
             walls = [state for state in states if state in self._walls]
@@ -277,7 +272,6 @@ class LargeMap:
             "looked": [[state, when, sorted(seen)] for state, (when, seen) in self._looked.items()],
             "asked_back": sorted(self._asked_back),
             "n_windows": self.n_windows,
-            "rng": self.rng.bit_generator.state,
         }
 
     def load_dict(self, saved: Mapping[str, Any]) -> None:
@@ -298,16 +292,15 @@ class LargeMap:
         self._looked = {state: (when, frozenset(seen)) for state, when, seen in saved["looked"]}
         self._asked_back = set(saved["asked_back"])
         self.n_windows = saved["n_windows"]
-        self.rng.bit_generator.state = saved["rng"]
 
     # Windows
 
     def _round(self, states: Sequence[int], most: float) -> bool:
-        """Imagine windows around those of the states where something is new, up to so many that were read in all;
-        returns whether there were any."""
+        """Imagine windows around those of the states where something is new, the newest first, up to so many that were
+        read in all; returns whether there were any."""
         group, before = list[Window](), self.n_windows
         covered = set[int]()  # by windows of this round
-        for state in states:
+        for state in sorted(states, key=lambda state: -self._moves.changed.get(state, 0)):
             if self.n_windows + len(group) >= most:
                 break
             if state not in covered and (window := self._news(state)):
@@ -340,8 +333,8 @@ class LargeMap:
         return len(self) - before
 
     def _news(self, state: int) -> Window | None:
-        """The window around a state with unknown moves, unless the last one there held all of its states and has lost
-        no move since."""
+        """The window around a state with unknown moves, unless there is nothing to ask about, or the last one there
+        held all of its states and has lost no move since."""
         moves = self._moves
         if not moves.unknown([state]):
             return None
@@ -353,7 +346,7 @@ class LargeMap:
             window = filled(moves, window, self.model.config.max_memories * 3 // 4)
         self._looked[state] = moves.clock, frozenset(window.states)
         old = seen and set(window.states) <= set(seen) and all(moves.lost.get(one, -1) <= when for one in seen)
-        return None if old else window
+        return None if old or not unanswered(moves, window.states) else window
 
     def _keep(self, group: Sequence[Window]) -> None:
         """Ask about windows, join what fits to the map, and walls that turn out to be one."""

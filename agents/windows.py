@@ -58,6 +58,13 @@ def filled(moves: SupportedMoves, window: Window, most: int) -> Window:
     return Window(window.states, list(joined | dict.fromkeys(m for m in between if moves.ends[m] in states))[:most])
 
 
+def unanswered(moves: SupportedMoves, states: Sequence[int]) -> list[int]:
+    """The unknown moves that may lead to another of these states: one to which no such action leads yet."""
+    n = moves.n_actions
+    free = [[state for state in states if state * n + action not in moves.starts] for action in range(n)]
+    return [move for move in moves.unknown(states) if free[move % n] not in ([], [move // n])]
+
+
 def ask_all(
     model: ESWM, moves: SupportedMoves, windows: Sequence[Window], confidence: float, pool: Pool | None = None
 ) -> Iterator[tuple[list[int], Answers]]:
@@ -90,7 +97,7 @@ def ask(
     for states, joined in windows:
         name = {state: i for i, state in enumerate(states)}
         banks.append(_rows((name[move // n], move % n, name[moves.ends[move]]) for move in joined))
-        queries.append(_rows((name[move // n], move % n, MASKED) for move in _open(moves, states)))
+        queries.append(_rows((name[move // n], move % n, MASKED) for move in unanswered(moves, states)))
     if not any(map(len, queries)):
         return []
 
@@ -131,10 +138,3 @@ def split(some: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 def _rows(transitions: Iterable[tuple[int, int, int]]) -> np.ndarray:
     return np.array(list(transitions), np.int64).reshape(-1, 3)
-
-
-def _open(moves: SupportedMoves, states: Sequence[int]) -> list[int]:
-    """The unknown moves that may lead to another of these states: one to which no such action leads yet."""
-    n = moves.n_actions
-    free = [[state for state in states if state * n + action not in moves.starts] for action in range(n)]
-    return [move for move in moves.unknown(states) if free[move % n] not in ([], [move // n])]

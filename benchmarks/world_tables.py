@@ -108,7 +108,7 @@ def large(names: Iterable[str], methods: Iterable[str], **columns: Key) -> Table
             f"{name}, `{method}`": of(setting=LARGE_WORLDS[name], method=method)
             for name in names
             for method in methods
-            if (name.endswith("unknown") and method not in ("path-integration", "eswm-closed"))
+            if (name.endswith("unknown") and method != "path-integration")
             or (not name.endswith("unknown") and method != "rules")
         },
         {title.replace("_", " "): key for title, key in columns.items()},
@@ -118,7 +118,7 @@ def large(names: Iterable[str], methods: Iterable[str], **columns: Key) -> Table
 
 LARGE = large(
     LARGE_WORLDS,
-    ("memory-graph", "path-integration", "rules", "eswm", "eswm-closed"),
+    ("memory-graph", "path-integration", "rules", "eswm"),
     CPU_seconds=of(metric="cpu_seconds", digits=1),
     recall=of(metric="recall"),
     precision=of(metric="precision"),
