@@ -232,8 +232,9 @@ class LargeMap:
                 states: Sequence[int] = range(len(self._states))
             else:
                 states = tree(self._moves, self._number[near], self.window).states
-            walls = [state for state in states if state in self._walls]
-            others = [state for state in states if state not in self._walls]
+            unsure = [state for state in states if self._moves.n_known.get(state, 0) < self._moves.n_actions]
+            walls = [state for state in unsure if state in self._walls]
+            others = [state for state in unsure if state not in self._walls]
             if not (self._round(others, most) or self._round(walls, most) or self._ask_for_ways_back(states, most)):
                 break
         return len(self) - before
@@ -296,8 +297,8 @@ class LargeMap:
     # Windows
 
     def _round(self, states: Sequence[int], most: float) -> bool:
-        """Imagine windows around those of the states where something is new, the newest first, up to so many that were
-        read in all; returns whether there were any."""
+        """Imagine windows around those of the states, which have unknown moves, where something is new, the newest
+        first, up to so many that were read in all; returns whether there were any."""
         group, before = list[Window](), self.n_windows
         covered = set[int]()  # by windows of this round
         for state in sorted(states, key=lambda state: -self._moves.changed.get(state, 0)):
@@ -333,11 +334,9 @@ class LargeMap:
         return len(self) - before
 
     def _news(self, state: int) -> Window | None:
-        """The window around a state with unknown moves, unless there is nothing to ask about, or the last one there
-        held all of its states and has lost no move since."""
+        """The window around a state, unless there is nothing to ask about, or the last one there held all of its states
+        and has lost no move since."""
         moves = self._moves
-        if not moves.unknown([state]):
-            return None
         when, seen = self._looked.get(state, (-1, ()))
         if seen and all(moves.changed[one] <= when for one in seen):
             return None

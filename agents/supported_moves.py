@@ -37,6 +37,7 @@ class SupportedMoves:
     Attributes:
         ends: where each known move ends.
         starts: where each known arrival comes from.
+        n_known: how many moves from each state are known.
         beliefs: of the moves that are no facts.
         changed, lost: when a move from or to a state last came or went, and last went, by a clock that counts changes.
         clock: what it shows now.
@@ -46,6 +47,7 @@ class SupportedMoves:
         self.n_actions = n_actions
         self.ends: dict[int, int] = {}
         self.starts: dict[int, int] = {}
+        self.n_known: dict[int, int] = defaultdict(int)
         self.beliefs: dict[int, Belief] = {}
         self.changed: dict[int, int] = {}
         self.lost: dict[int, int] = {}
@@ -226,6 +228,7 @@ class SupportedMoves:
             self._held[window] = tuple(twin if held == move else held for held in self._held[window])
             self._windows_with[twin].add(window)
         del self.ends[move]
+        self.n_known[move // self.n_actions] -= 1
         if self.starts.get(self.arrival(move, end)) == move // self.n_actions:
             del self.starts[self.arrival(move, end)]
         if not is_known:
@@ -293,10 +296,12 @@ class SupportedMoves:
     def _set(self, move: int, end: int) -> None:
         self.ends[move] = end
         self.starts[self.arrival(move, end)] = move // self.n_actions
+        self.n_known[move // self.n_actions] += 1
         self._note(move, end)
 
     def _unset(self, move: int) -> int:
         end = self.ends.pop(move)
+        self.n_known[move // self.n_actions] -= 1
         if self.starts.get(self.arrival(move, end)) == move // self.n_actions:
             del self.starts[self.arrival(move, end)]
         self._windows_with.pop(move, None)
