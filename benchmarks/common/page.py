@@ -12,7 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.plots import Look, bars, by_method, curves, height_of_bars, looks_of, place_legend, words
+from common.plots import Look, bars, by_method, curves, height_of_bars, looks_of, n_text, place_legend, words
+from common.printing import OURS
 from common.reports import Report
 from common.rows import Row, Test, number
 from common.tests import p_text, statistic_text
@@ -84,11 +85,40 @@ def page(reports: Sequence[Report]) -> str:
     looks = looks_of((row.method for row in sorted(rows, key=lambda row: row.along is None)), PALETTE)
     template = Environment(autoescape=True, keep_trailing_newline=True).from_string(TEMPLATE.read_text("utf-8"))
     sections = [section(f"b{i}", report, looks) for i, report in enumerate(reports, 1)]
-    return template.render(sections=sections, light=_colors(LIGHT), dark=_colors(DARK))
+    return template.render(summary=summary(reports), sections=sections, light=_colors(LIGHT), dark=_colors(DARK))
 
 
 def _colors(colors: Iterable[str]) -> str:
     return "; ".join(f"--c{i}: {color}" for i, color in enumerate(colors))
+
+
+def summary(reports: Sequence[Report]) -> tuple[str, str] | None:
+    """Caption and SVG of one picture: in each setting, our method among the others, by the first rate that both have.
+
+    None if there is no such setting.
+    """
+    lines: list[tuple[str, dict[str, float]]] = []
+    for report in reports:
+        plain = [row for row in report.rows if row.along is None]
+        for setting in dict.fromkeys(row.setting for row in plain):
+            for metric in dict.fromkeys(row.metric for row in plain if row.setting == setting):
+                rates = {row.method: row.value for row in plain if (row.setting, row.metric) == (setting, metric)}
+                if len(rates) > 1 and OURS in rates and all(0 <= rate <= 1 for rate in rates.values()):
+                    lines.append((f"{words(report.benchmark)}, {setting}: {words(metric)}", rates))
+                    break
+    if not lines:
+        return None
+    with _plot(0.9 + 0.24 * len(lines)) as (figure, axis):
+        for y, (_, rates) in enumerate(lines):
+            others = [rate for method, rate in rates.items() if method != OURS]
+            axis.plot(rates[OURS], y, "D", color=PALETTE[0], markersize=6, label=OURS, clip_on=False)
+            axis.plot(others, [y] * len(others), "|", color=PALETTE[1], markersize=13, label="others", clip_on=False)
+        axis.set_yticks(range(len(lines)), [title for title, _ in lines])
+        axis.set_ylim(len(lines) - 0.4, -0.6)
+        axis.set_xlim(-0.02, 1.02)
+        return "Each setting in one line: eswm among the methods it is compared with", _svg(
+            figure, "Summary: one rate in each setting. The tables have the figures.", "summary-"
+        )
 
 
 def section(name: str, report: Report, looks: Mapping[str, Look]) -> dict:
@@ -119,7 +149,7 @@ def bar_figures(name: str, rows: Sequence[Row], looks: Mapping[str, Look]) -> It
         if len(set(map(by_method, some))) > 1:
             with _plot(height_of_bars(some)) as (figure, axis):
                 bars(axis, some, looks)
-                caption = words(metric)
+                caption = f"{words(metric)} ({n_text(some)})"
                 yield caption, _svg(figure, f"Bars: {caption}. The table has the figures.", f"{name}-bars{i}-")
 
 
@@ -127,9 +157,10 @@ def curve_figures(name: str, rows: Sequence[Row], looks: Mapping[str, Look]) -> 
     """Caption and SVG of each setting and metric along a number."""
     for i, key in enumerate(dict.fromkeys((row.setting, row.metric, row.along) for row in rows)):
         with _plot(3.4) as (figure, axis):
-            curves(axis, [row for row in rows if (row.setting, row.metric, row.along) == key], looks)
+            some = [row for row in rows if (row.setting, row.metric, row.along) == key]
+            curves(axis, some, looks)
             setting, metric, along = key
-            caption = f"{words(metric)} by {words(along or '')}, {setting}"
+            caption = f"{words(metric)} by {words(along or '')}, {setting} ({n_text(some)})"
             yield caption, _svg(figure, f"Lines: {caption}. The table below has the figures.", f"{name}-lines{i}-")
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from common.rows import Row
@@ -19,6 +23,7 @@ PAPER = {"marker": "D", "markersize": 5, "markeredgewidth": 1.2, "linestyle": "n
 # What a name looks like: arguments of matplotlib's `plot`.
 Look = Mapping[str, Any]
 Label = Callable[[Row], str]
+_caption: ContextVar[str] = ContextVar("_caption", default="")
 
 
 def by_setting(row: Row) -> str:
@@ -58,12 +63,19 @@ def curves(axis: Axes, rows: Sequence[Row], looks: Mapping[str, Look], line: Lab
     lines = {label: lines[label] for label in dict.fromkeys(map(line, rows)) if label in lines}
     places = sorted({row.at for some in lines.values() for row in some if row.at is not None})
     spacing = min((b - a for a, b in pairwise(places)), default=1)
+    values = {label: {row.at: row.value for row in some} for label, some in lines.items()}
+    alike, drawn = Counter(map(_key, values.values())), Counter[tuple]()
     for i, (label, some) in enumerate(lines.items()):
-        # Side by side, so that methods that do equally well are all seen.
+        # Markers side by side and dashes by turns, so that methods that do equally well are all seen.
         shift = 0.5 * spacing * ((i + 0.5) / len(lines) - 0.5)
         x = [(row.at or 0) + shift for row in some]
-        color = looks[label]["color"]
-        axis.plot(x, [row.value for row in some], **looks[label], markersize=4, linewidth=1.3, label=label)
+        look, key = dict(looks[label]), _key(values[label])
+        if (n := alike[key]) > 1:
+            look["linestyle"] = (3 * drawn[key], (3, 3 * (n - 1)))
+            drawn[key] += 1
+        color = look["color"]
+        on = _gaps(values[label], places)
+        axis.plot([at + shift for at in on], list(on.values()), **look, markersize=4, linewidth=1.3, label=label)
         for place, row in zip(x, some, strict=True):
             if row.ci95:
                 axis.plot((place, place), row.ci95, color=color, linewidth=1.3, alpha=0.6)
@@ -145,7 +157,7 @@ def draw_curves(
     figure, axes = plt.subplots(1, len(panels), figsize=(1 + 3.6 * len(panels), 4), squeeze=False, layout="constrained")
     for axis, title in zip(axes[0], panels, strict=True):
         curves(axis, [row for row in rows if panel(row) == title], looks, line)
-        axis.set_title(words(title))
+        axis.set_title(fill(words(title), 30))
     place_legend(figure)
     save_figure(figure, folder, name)
 
@@ -167,7 +179,7 @@ def draw_bars(
     )
     for axis, (title, rows) in zip(axes[0], panels.items(), strict=True):
         bars(axis, rows, looks, group)
-        axis.set_title(words(title))
+        axis.set_title(fill(words(title), round(width * 8)))
     place_legend(figure)
     save_figure(figure, folder, name)
 
@@ -181,13 +193,32 @@ def place_legend(figure: Figure) -> None:
         figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=2 + 2 * (len(figure.axes) > 1))
 
 
+@contextmanager
+def captioned(text: str) -> Iterator[None]:
+    """Figures that are saved meanwhile have this text above them."""
+    token = _caption.set(text)
+    try:
+        yield
+    finally:
+        _caption.reset(token)
+
+
+def n_text(rows: Iterable[Row]) -> str:
+    """How many observations the figures of rows rest on."""
+    numbers = sorted({row.n for row in rows})
+    return f"n = {numbers[0]:,}" + (f" to {numbers[-1]:,}" if len(numbers) > 1 else "") if numbers else ""
+
+
 def save_figure(figure: Figure, folder: Path, name: str) -> None:
     """Write FOLDER/NAME.png and .svg, and close the figure."""
     import matplotlib.pyplot as plt
 
     folder.mkdir(parents=True, exist_ok=True)
     if figure.get_layout_engine() is None:
-        figure.tight_layout()
+        figure.set_layout_engine("constrained")
+    if text := _caption.get():
+        lines = (figure.get_suptitle(), fill(text, round(figure.get_figwidth() * 15)))
+        figure.suptitle("\n".join(filter(None, lines)), fontsize=8, color="0.4")
     for suffix in ("png", "svg"):
         figure.savefig(folder / f"{name}.{suffix}", dpi=150)
     plt.close(figure)
@@ -196,6 +227,21 @@ def save_figure(figure: Figure, folder: Path, name: str) -> None:
 def words(name: str) -> str:
     """A name of code as text: "new_walls" is "new walls"."""
     return name.replace("_", " ").replace("-", " ").replace("/", ", ")
+
+
+def _key(values: Mapping[float | None, float]) -> tuple:
+    """The same for lines that lie on each other."""
+    return tuple((at, round(value, 3)) for at, value in values.items())
+
+
+def _gaps(values: Mapping[float | None, float], places: Iterable[float]) -> dict[float, float]:
+    """A line's values, and nan at places of other lines between its own where it has none, over which nothing is drawn;
+    if it has some of their places."""
+    own = [at for at in values if at is not None]
+    others = set(places) - set(own)
+    if others and len(own) + len(others) < 2 * len(own):
+        return {at: values.get(at, math.nan) for at in sorted({*own, *others}) if own[0] <= at <= own[-1]}
+    return {at: values[at] for at in own}
 
 
 def _draw_paper(axis: Axes, points: Sequence[tuple[float, float]], color: str, label: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from common.plots import bars, curves, looks_of, save_figure, words
+from common.plots import bars, curves, looks_of, place_legend, save_figure, words
 from common.rows import Row
 
 from eswm_gym.analysis import (
@@ -45,7 +45,7 @@ def draw_srsa(subject: Subject, rows: list[Row], setting: str, folder: Path) -> 
     """sRSA of each layer and task."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True)
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), sharey=True, layout="constrained")
     for axis, metric, task in zip(axes, ("srsa", "srsa_end", "srsa_source"), ("action", "end", "source"), strict=True):
         curves(axis, along(rows, setting, metric), looks_of(subject.models()))
         for (method, of), value in PAPER.items():
@@ -54,7 +54,7 @@ def draw_srsa(subject: Subject, rows: list[Row], setting: str, folder: Path) -> 
                 axis.axhline(value, color=color, linestyle=":", linewidth=1, label=f"paper, {method}")
         axis.set(xlabel="layer", title=f"{task} prediction", ylim=(0, 1.03))
     axes[0].set_ylabel("sRSA")
-    axes[2].legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="lower right", ncols=2)
+    place_legend(figure)
     save_figure(figure, folder, f"latent-srsa-{subject.name}")
 
 
@@ -62,13 +62,13 @@ def draw_probe(subject: Subject, rows: list[Row], setting: str, folder: Path) ->
     """Accuracy of the distance probe in each layer."""
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(4.5, 3.2))
+    figure, axis = plt.subplots(figsize=(4.5, 3.8), layout="constrained")
     curves(axis, along(rows, setting, "distance_probe_chosen"), looks_of(subject.models()))
     if subject.name == "eswm":
         axis.axhline(PAPER["eswm", "distance_probe"], color="C0", linestyle=":", linewidth=1, label="paper, eswm")
     axis.axhline(0.5, color=".6", linewidth=0.8)
     axis.set(xlabel="layer", ylabel="accuracy of the distance probe", ylim=(0.45, 1.02))
-    axis.legend(fontsize=8, loc="center right")
+    place_legend(figure)
     save_figure(figure, folder, f"latent-probe-{subject.name}")
 
 
@@ -130,7 +130,7 @@ def draw_depth(subject: Subject, seen: Seen, rows: list[Row], setting: str, fold
 
     depth = len(seen["straight-wall", subject.name][1].vectors)
     layers = sorted({round(i) for i in np.linspace(0, depth - 1, min(5, depth))})
-    figure = plt.figure(figsize=(2.6 * len(layers), 8.2))
+    figure = plt.figure(figsize=(2.6 * len(layers), 8.6), layout="constrained")
     grid = figure.add_gridspec(3, 2 * len(layers))
     for line, method in enumerate(subject.models()):
         for column, layer in enumerate(layers):
@@ -143,7 +143,7 @@ def draw_depth(subject: Subject, seen: Seen, rows: list[Row], setting: str, fold
         axis = figure.add_subplot(grid[2, column * len(layers) : (column + 1) * len(layers)])
         curves(axis, along(rows, setting, metric), looks_of(subject.models()))
         axis.set(xlabel="layer", ylabel=label, ylim=(-0.1, 1.03))
-        axis.legend(fontsize=8)
+    place_legend(figure)
     save_figure(figure, folder, f"latent-depth-{subject.name}")
 
 
@@ -177,7 +177,7 @@ def draw_clusters(subject: Subject, rows: list[Row], folder: Path) -> None:
     """Two clusters of memories: the room, the map, and what is predicted of moves from one to the other."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(3, len(CUES), figsize=(3 * len(CUES), 8.5))
+    figure, axes = plt.subplots(3, len(CUES), figsize=(3 * len(CUES), 9), layout="constrained")
     for column, cue in enumerate(CUES):
         rng = subject.rng(7)  # so that all clusters are turned the same way
         one, cluster, _ = clusters(rng, 1, cue)
@@ -198,7 +198,7 @@ def draw_clusters(subject: Subject, rows: list[Row], folder: Path) -> None:
         [ideal] = [row.value for row in some if row.method == "ideal"]
         axes[2, column].plot([ideal, ideal], [0.6, 1.4], color="C1", linewidth=2, label="could be known")
         axes[2, column].set_xlim(0, 1.03)
-    axes[2, 0].legend(fontsize=8, loc="upper right")
+    place_legend(figure)
     save_figure(figure, folder, f"latent-clusters-{subject.name}")
 
 

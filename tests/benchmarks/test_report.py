@@ -11,7 +11,10 @@ import report
 from common import reports
 from common.cli import command
 from common.intervals import bootstrap, mean, over_rooms, rate, ratio, wilson
+from common.page import summary
+from common.plots import captioned, curves, looks_of, save_figure
 from common.printing import print_blocks, sentences
+from common.reports import Report
 from common.rows import Row, Test, number
 from common.tests import compare, t_test
 
@@ -277,3 +280,39 @@ def test_wrong_files(tmp_path, capsys, content, message):
         report.main([str(path), "--out", str(tmp_path / "report.html")])
     assert re.search(rf"wrong\.json: .*{message}", capsys.readouterr().err)
     assert not (tmp_path / "report.html").exists()
+
+
+def test_the_page_opens_with_one_picture_of_all_settings():
+    rows = [Row("a", "eswm", "success_rate", 1.0), Row("a", "memory-graph", "success_rate", 0.25)]
+    rows += [Row("b", "eswm", "seconds", 12.0), Row("b", "memory-graph", "seconds", 3.0), Row("c", "eswm", "rate", 0.5)]
+    caption, svg = summary([Report("x.json", "navigate", None, None, None, {}, rows, [])])
+    assert "Each setting" in caption
+    assert "navigate, a: success rate" in svg and ">others<" in svg
+    assert "navigate, b" not in svg and "navigate, c" not in svg  # no rate, and nothing to compare with
+    assert summary([]) is None
+
+
+def test_lines_that_lie_on_each_other_are_all_seen_and_none_is_drawn_over_a_missing_value():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    found = {
+        "a": {1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0},
+        "b": {1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0},
+        "c": {1: 0.5, 2: 0.5, 4: 0.5},
+    }
+    rows = [Row("s", m, "rate", v, along="x", at=at) for m, line in found.items() for at, v in line.items()]
+    figure, axis = plt.subplots()
+    curves(axis, rows, looks_of(found))
+    a, b, c = axis.get_lines()
+    offsets, dashes = zip(*(line._unscaled_dash_pattern for line in (a, b)), strict=True)
+    assert dashes[0] == dashes[1] and offsets[0] != offsets[1]  # one begins where the other pauses
+    assert np.isnan(c.get_ydata()).tolist() == [False, False, True, False]
+    plt.close(figure)
+
+
+def test_a_saved_figure_says_what_it_is_of(tmp_path):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    with captioned("benchmarks/navigate.py, seed 0, n = 30"):
+        save_figure(plt.figure(), tmp_path, "one")
+    save_figure(plt.figure(), tmp_path, "other")
+    texts = [(tmp_path / f"{name}.svg").read_text() for name in ("one", "other")]
+    assert "seed 0, n = 30" in texts[0] and "seed 0" not in texts[1]
