@@ -12,8 +12,14 @@ import numpy as np
 from eswm_gym.agents.eswm_agent import ESWMAgent
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.planning import UNKNOWN
+from eswm_gym.agents.states import view_number
 from eswm_gym.envs.hex_room import HexRoomEnv
-from eswm_gym.envs.rendering import Move, Overlay, Renderer, Scene
+from eswm_gym.envs.minigrid_rendering import SIZE, blank, draw_pose, draw_way, signs, with_legend
+from eswm_gym.envs.minigrid_room import MiniGridRoomEnv
+from eswm_gym.envs.rendering import WHITE, Color, Move, Overlay, Renderer, Scene
+from eswm_gym.rooms.grid import FORWARD, GridBatch, moved, poses, views_of
+
+BRIGHT_GREEN, BRIGHT_ORANGE = (60, 220, 150), (255, 170, 0)  # on MiniGrid's dark floors
 
 
 @dataclass(frozen=True)
@@ -86,27 +92,39 @@ def beliefs(agent: ESWMAgent, state: Any, forgotten: Iterable[Transition] = ()) 
     )
 
 
-def render_beliefs(env: gym.Env, agent: ESWMAgent, forgotten: Iterable[Transition] = ()) -> np.ndarray:
-    """A picture of a hexagonal room with what the agent believes drawn over it.
+def poses_of_views(grid: np.ndarray) -> dict[int, list[int]]:
+    """The free poses of a room of MiniGrid, given as (H, W) classes, that show each view, by the view's number."""
+    free, found = GridBatch.of(grid[None]).free[0], dict[int, list[int]]()
+    for pose, view in enumerate(views_of(grid[None])[0]):
+        if free[pose]:
+            found.setdefault(view_number(view), []).append(pose)
+    return found
 
-    Remembered moves are black arrows. Imagined moves are green, or purple where they are wrong, and pale if they are
-    improbable. A bar is a blocked move, a question mark an unknown one, and the line is the plan.
+
+def render_beliefs(env: gym.Env, agent: ESWMAgent, forgotten: Iterable[Transition] = ()) -> np.ndarray:
+    """A picture of a room with what the agent believes drawn over it.
+
+    In a hexagonal room remembered moves are black arrows. Imagined moves are green, or purple where they are wrong, and
+    pale if they are improbable. A bar is a blocked move, a question mark an unknown one, and the line is the plan.
+
+    In MiniGrid a small triangle is a pose whose view the agent remembers (white) or imagines (green); views that it
+    imagines and that no pose shows cannot be drawn.
 
     The picture shows each state where it truly is, which the agent does not know.
 
     Args:
-        env: a hexagonal room, with or without wrappers.
+        env: a hexagonal room or a MiniGrid room, with or without wrappers.
         agent: the agent in it.
-        forgotten: memories to cross out, such as `info.get("forgotten", ())`.
+        forgotten: memories to cross out in a hexagonal room, such as `info.get("forgotten", ())`.
 
     Returns:
         (height, width, 3) uint8, of the same size throughout an episode.
 
     Raises:
-        ValueError: if this is no hexagonal room.
+        ValueError: if this is neither.
         DependencyNotInstalled: if pygame is missing.
     """
-    return Renderer().draw(_scene(env, agent, forgotten))
+    return _picture(Renderer(), _room(env), agent, forgotten)
 
 
 class RenderBeliefs(gym.Wrapper):
@@ -116,11 +134,11 @@ class RenderBeliefs(gym.Wrapper):
     beliefs, later those that the agent had when it stepped. Memories deleted since the last picture are crossed out.
 
     Args:
-        env: a hexagonal room with the render mode "rgb_array" or "human".
+        env: a hexagonal room or a MiniGrid room with the render mode "rgb_array" or "human".
         agent: the agent in it.
 
     Raises:
-        ValueError: if this is no hexagonal room, or the render mode is another.
+        ValueError: if this is neither, or the render mode is another.
     """
 
     def __init__(self, env: gym.Env, agent: ESWMAgent) -> None:
@@ -128,7 +146,7 @@ class RenderBeliefs(gym.Wrapper):
         self._mode = env.render_mode
         if self._mode not in ("rgb_array", "human"):
             raise ValueError(f'beliefs are drawn with render_mode "rgb_array" or "human", got {self._mode!r}')
-        _hex_room(env).render_mode = "rgb_array"  # so that the environment does not draw by itself
+        _room(env).render_mode = "rgb_array"  # so that the environment does not draw by itself
         self.agent = agent
         self._renderer = Renderer()
         self._memories: set[Transition] = set()
@@ -153,14 +171,14 @@ class RenderBeliefs(gym.Wrapper):
     def render(self) -> Any:
         """(height, width, 3) uint8 for `rgb_array`, a window for `human`."""
         if self.agent.memory is self._stale:
-            scene = replace(_plain_scene(self.env), overlay=Overlay())
+            picture = _picture(self._renderer, _room(self.env), None)
         else:
             memories = set(self.agent.memory)
-            scene = _scene(self.env, self.agent, self._memories - memories)
+            picture = _picture(self._renderer, _room(self.env), self.agent, self._memories - memories)
             self._memories = memories
         if self._mode == "rgb_array":
-            return self._renderer.draw(scene)
-        return self._renderer.show(scene, self.metadata["render_fps"])
+            return picture
+        return self._renderer.screen.show(picture, self.metadata["render_fps"])
 
     def close(self) -> None:
         self._renderer.close()
@@ -171,16 +189,46 @@ class RenderBeliefs(gym.Wrapper):
             self.render()
 
 
-def _plain_scene(env: gym.Env) -> Scene:
-    hexes = _hex_room(env)
-    return Scene(hexes.room, hexes.location, hexes.goal)
+def _picture(
+    renderer: Renderer,
+    room: HexRoomEnv | MiniGridRoomEnv,
+    agent: ESWMAgent | None,
+    forgotten: Iterable[Transition] = (),
+) -> np.ndarray:
+    """The room, and what an agent believes if one is given."""
+    if isinstance(room, MiniGridRoomEnv):
+        return _grid_picture(room, agent)
+    overlay = Overlay()
+    if agent is not None:
+        believed = beliefs(agent, int(room.room.states[room.location]), forgotten)
+        location = {state: i for i, state in enumerate(room.room.states.tolist())}
+        overlay = _overlay(believed, location.get)
+    return renderer.draw(Scene(room.room, room.location, room.goal, overlay=overlay))
 
 
-def _scene(env: gym.Env, agent: ESWMAgent, forgotten: Iterable[Transition]) -> Scene:
-    scene = _plain_scene(env)
-    believed = beliefs(agent, int(scene.room.states[scene.agent]), forgotten)
-    location = {state: i for i, state in enumerate(scene.room.states.tolist())}
-    return replace(scene, overlay=_overlay(believed, location.get))
+def _grid_picture(room: MiniGridRoomEnv, agent: ESWMAgent | None) -> np.ndarray:
+    """A room of MiniGrid, with small triangles where the views are that an agent knows or imagines, and its plan."""
+    picture = room.get_full_render(room.highlight, room.tile_size)
+    looks: dict[str, tuple[Color, set[int]]] = {"remembered": (WHITE, set()), "imagined": (BRIGHT_GREEN, set())}
+    if agent is not None:
+        believed = beliefs(agent, room.gen_obs()["state"])
+        looks["remembered"][1].update(believed.known)
+        imagined = {state for source, _, end, _ in believed.imagined for state in (source, end)}
+        looks["imagined"][1].update(imagined - set(believed.known))
+        at, cells = np.array(room.pose), [room.pose[:2]]
+        for action, _ in believed.plan:
+            at = moved(at, action)
+            cells += [tuple(at[:2].tolist())] * (action == FORWARD)
+        draw_way(picture, cells, BRIGHT_ORANGE, room.tile_size)
+    items, shown, every = signs(room.goal is not None, room.highlight), poses_of_views(room.layout), poses(room.width)
+    for name, (color, views) in looks.items():
+        for pose in (pose for view in views for pose in shown.get(view, ())):
+            draw_pose(picture, tuple(every[pose].tolist()), color, room.tile_size, small=True)
+        items[name] = blank()
+        draw_pose(items[name], (0, 0, 0), color, SIZE)
+    items["plan"] = blank()
+    items["plan"][SIZE // 2 - 2 : SIZE // 2 + 2] = BRIGHT_ORANGE
+    return with_legend(picture, items)
 
 
 def _overlay(believed: Beliefs, location: Callable[[int], int | None]) -> Overlay:
@@ -200,7 +248,7 @@ def _overlay(believed: Beliefs, location: Callable[[int], int | None]) -> Overla
     )
 
 
-def _hex_room(env: gym.Env) -> HexRoomEnv:
-    if not isinstance(env.unwrapped, HexRoomEnv):
-        raise ValueError(f"beliefs are drawn over hexagonal rooms, not over {env.unwrapped}")
+def _room(env: gym.Env) -> HexRoomEnv | MiniGridRoomEnv:
+    if not isinstance(env.unwrapped, (HexRoomEnv, MiniGridRoomEnv)):
+        raise ValueError(f"beliefs are drawn over hexagonal rooms and MiniGrid rooms, not over {env.unwrapped}")
     return env.unwrapped

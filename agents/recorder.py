@@ -12,13 +12,11 @@ import gymnasium as gym
 import numpy as np
 
 from eswm_gym.agents.base import Info, Observation
-from eswm_gym.agents.beliefs import Beliefs, beliefs
+from eswm_gym.agents.beliefs import Beliefs, beliefs, poses_of_views
 from eswm_gym.agents.eswm_agent import ESWMAgent
-from eswm_gym.agents.states import view_number
 from eswm_gym.envs.base import RoomEnv
 from eswm_gym.files import replacing
 from eswm_gym.rooms import Room
-from eswm_gym.rooms.grid import GridBatch, views_of
 
 LARGE = 200  # in rooms of more locations, moves are recorded near the agent alone
 DETAIL = 8.0  # how near, in steps
@@ -135,11 +133,7 @@ class EpisodeRecorder:
             self._views.setdefault(view, "".join(map(str, knowledge.shown(view))))
             return list(self._views).index(view)
 
-        free = GridBatch.of(grid[None]).free[0]
-        poses: dict[int, list[int]] = {}
-        for pose, view in enumerate(views_of(grid[None])[0]):
-            if free[pose]:
-                poses.setdefault(view_number(view), []).append(pose)
+        poses = poses_of_views(grid)
         known = set(believed.known)
         imagined = {state for source, _, end, _ in believed.imagined for state in (source, end)} - known
         memories = [[index(s), a, index(e)] for s, a, e in believed.memories]

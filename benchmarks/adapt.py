@@ -256,7 +256,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
         rows, tests = rows + more_rows, tests + more_tests
     rows += rows_of_removals({"memory-graph": untaught["memory-graph"], **eswms}, seeds, args.seed)
     rows += rows_of_walls_on_the_way(some, args.seed, args.device)
-    return finish(args, "adapt", rows, tests)
+    return finish(args, "adapt", rows, tests, replay=f"--env {ENV_ID} --seed {seeds[0]} --wall-at 1")
 
 
 if __name__ == "__main__":

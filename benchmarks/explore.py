@@ -276,7 +276,8 @@ def main(argv: list[str] | None = None) -> list[Row]:
         draw_paths(drawn, folder)
         draw_settings(rows, folder, "explore")
 
-    return finish(args, "explore", rows, tests, draw)
+    replay = f"--env {SETTINGS['random-wall-37'][0]} --seed {seeds[0]}"
+    return finish(args, "explore", rows, tests, draw, replay=replay)
 
 
 if __name__ == "__main__":

@@ -126,7 +126,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
                 found = mean([curve[n] for curve in curves], args.seed)
                 rows.append(Row(setting, method, metric, *found, along="steps", at=n))
         rows.append(Row(setting, "eswm", metric, *mean(reference(setting, agent, episodes), args.seed)))
-    return finish(args, "learn", rows)
+    return finish(args, "learn", rows, replay=f"--env {SETTINGS['random-wall-19'][0]} --seed {MODEL_ROOMS}")
 
 
 if __name__ == "__main__":

@@ -288,4 +288,4 @@ def main(argv: list[str] | None = None) -> list[Row]:
             rows += wall_world(name, world, methods, agent, args.pairs, seed)
     if "growth" in args.experiments and not args.settings:
         rows += grow(radii, model, args.pairs, seed)
-    return finish(args, "large", rows)
+    return finish(args, "large", rows, shown=[row for row in rows if row.along != "step"])

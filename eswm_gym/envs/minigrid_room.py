@@ -15,10 +15,10 @@ from minigrid.core.grid import Grid
 from minigrid.core.mission import MissionSpace
 from minigrid.core.world_object import Floor, Wall
 from minigrid.minigrid_env import MiniGridEnv
-from minigrid.utils.rendering import fill_coords, point_in_triangle, rotate_fn
 
 from eswm_gym.envs.base import RoomEnv, as_mask, check_vacant
-from eswm_gym.envs.rendering import Screen
+from eswm_gym.envs.minigrid_rendering import draw_pose, draw_text, signs, with_legend
+from eswm_gym.envs.rendering import WHITE, Screen
 from eswm_gym.rooms.grid import (
     CLASSES,
     COVER_BANK_SIZE,
@@ -75,8 +75,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
     - `image`: the same view in MiniGrid's encoding, `Box(0, 10, (5, 5, 3), uint8)`, for MiniGrid's wrappers.
       Its bound is not 255, so that stable-baselines3 does not take it for a picture.
 
-    The nine classes, in order: unseen, wall, empty (plain floor), and floor that is red, green, blue, purple,
-    yellow or grey.
+    The nine classes, in order: unseen, wall, empty (plain floor), red, green, blue, purple, yellow, grey floor.
 
     MiniGrid's `direction` would be a compass and is left out, and so is its `mission`, which never changes.
     Its wrappers work, except `FlatObsWrapper` and `DictObservationSpaceWrapper`, which read the mission, and
@@ -121,7 +120,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
     ## Arguments
     - `task="navigate"`: or `"explore"`.
     - `memory_bank="none"`: or `"cover"`, what `ESWM-MiniGrid-v0` uses.
-    - `render_mode=None`: `"human"` or `"rgb_array"`. Pictures of the whole room show the goal pose as a white triangle.
+    - `render_mode=None`: `"human"`, `"rgb_array"` or `"ansi"`. A white triangle is the goal pose.
     - `max_steps=None`: MiniGrid's own time limit; None is no limit.
     - `highlight`, `tile_size`, `screen_size`, `agent_pov`: MiniGrid's.
 
@@ -132,6 +131,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
     * v0: Initial version
     """
 
+    metadata = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 10}
     MEMORY_BANKS = ("cover", "none")
     LAYOUT_OPTION = "grid"
 
@@ -175,8 +175,7 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
                 they are the same, or the view at the goal is not unique.
         """
         gym.Env.reset(self, seed=seed)  # MiniGrid's own does no more than is done here
-        options = options or {}
-        self._check_options(options)
+        self._check_options(options := options or {})
         grid = as_grid(options["grid"], connected=True) if "grid" in options else self._draw_grid()
         start, goal = self._draw_ends(grid, options.get("start"), options.get("goal"))
         self._enter(grid, start, goal, step_count=0)
@@ -213,25 +212,26 @@ class MiniGridRoomEnv(RoomEnv, MiniGridEnv):
         return {"state": classes_of(image), **goal, "image": image}
 
     def render(self) -> Any:
-        """Draw the room: (height, width, 3) uint8 for `rgb_array`, a window for `human`.
+        """Draw the room: (height, width, 3) uint8 for `rgb_array`, a window for `human`, text for `ansi`.
 
         Raises:
             ResetNeeded: before the first reset.
         """
         self._require_reset()
-        if self.render_mode != "human":
-            return super().render()
+        if self.render_mode == "ansi":
+            return draw_text(self.grid_classes, self.pose, self.goal)
         picture = self.get_frame(self.highlight, self.tile_size, self.agent_pov)
-        return self._screen.show(picture, self.metadata["render_fps"])
+        if not self.agent_pov:
+            picture = with_legend(picture, signs(self.goal is not None, self.highlight))
+        if self.render_mode == "human":
+            self._screen.show(picture, self.metadata["render_fps"])
+        return picture if self.render_mode == "rgb_array" else None
 
     def get_full_render(self, highlight: bool, tile_size: int) -> np.ndarray:
         """Draw the whole room, as MiniGrid's method of the same name does, and the goal pose on top."""
         image = super().get_full_render(highlight, tile_size)
         if self.goal is not None:
-            x, y, heading = self.goal
-            triangle = point_in_triangle((0.35, 0.35), (0.65, 0.5), (0.35, 0.65))
-            tile = image[y * tile_size : (y + 1) * tile_size, x * tile_size : (x + 1) * tile_size]
-            fill_coords(tile, rotate_fn(triangle, cx=0.5, cy=0.5, theta=np.pi / 2 * heading), (255, 255, 255))
+            draw_pose(image, self.goal, WHITE, tile_size)
         return image
 
     def close(self) -> None:

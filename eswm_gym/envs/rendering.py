@@ -18,6 +18,7 @@ from eswm_gym.rooms.lattice.geometry import axial_to_xy
 BLUE, ORANGE, VERMILLION = (0, 114, 178), (230, 159, 0), (213, 94, 0)
 GREEN, PURPLE = (0, 128, 96), (170, 70, 130)
 LIGHT_BLUE = (187, 222, 245)
+Color = tuple[int, int, int]
 WHITE, LIGHT, RIM, PALE, DARK, BLACK = ((v, v, v) for v in (255, 243, 196, 190, 64, 32))
 
 PIXELS = 64  # from one location to the next

@@ -148,14 +148,32 @@ def test_window(monkeypatch):
     assert shown._renderer.screen.window is None
 
 
-def test_only_hexagonal_rooms_and_pixels():
-    env, agent, *_ = begin("ESWM-MiniGrid-v0", render_mode="rgb_array")
-    with pytest.raises(ValueError, match="hexagonal"):
-        render_beliefs(env, agent)
-    with pytest.raises(ValueError, match="hexagonal"):
-        RenderBeliefs(env, agent)
+def test_only_rooms_of_ours_and_pixels():
+    agent = ESWMAgent(load_pretrained("random-wall"))
+    for draw in (render_beliefs, RenderBeliefs):
+        with pytest.raises(ValueError, match="hexagonal rooms and MiniGrid rooms"):
+            draw(gym.make("CartPole-v1", render_mode="rgb_array"), agent)
     with pytest.raises(ValueError, match="render_mode"):
         RenderBeliefs(gym.make("ESWM-RandomWall-v0"), agent)
+
+
+def test_minigrid_shows_where_the_views_are_that_the_agent_knows():
+    env = gym.make("ESWM-MiniGrid-v0", render_mode="rgb_array", memory_bank="none", highlight=False)
+    agent = ESWMAgent.from_pretrained("minigrid")
+    shown = RenderBeliefs(env, agent)
+    obs, info = shown.reset(seed=1)
+    plain = shown.render()
+    agent.reset(obs, info)
+    assert agent.act(obs, info) in range(3)
+    picture, size = shown.render(), env.unwrapped.tile_size
+    assert picture.shape == plain.shape
+    changed = (picture != plain).any(-1)[: 9 * size].reshape(9, size, 9, size).any((1, 3))
+    x, y, heading = env.unwrapped.pose
+    assert changed[y, x]  # its own view, the only one that it knows
+    ahead = {0: (0.84, 0.5), 1: (0.5, 0.84), 2: (0.16, 0.5), 3: (0.5, 0.16)}[heading]
+    at = [round((cell + part) * size) for cell, part in zip((y, x), ahead[::-1], strict=True)]
+    assert picture[tuple(at)].tolist() == [255, 255, 255]
+    assert set(map(tuple, np.argwhere(changed))) <= set(map(tuple, np.argwhere(env.unwrapped.grid_classes != 1)))
 
 
 @pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
