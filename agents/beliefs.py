@@ -13,10 +13,10 @@ from eswm_gym.agents.eswm_agent import ESWMAgent
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.planning import UNKNOWN
 from eswm_gym.agents.states import view_number
-from eswm_gym.envs.hex_room import HexRoomEnv
+from eswm_gym.envs.base import RoomEnv
 from eswm_gym.envs.minigrid_rendering import SIZE, blank, draw_pose, draw_way, signs, with_legend
-from eswm_gym.envs.minigrid_room import MiniGridRoomEnv
 from eswm_gym.envs.rendering import WHITE, Color, Move, Overlay, Renderer, Scene
+from eswm_gym.rooms import Room
 from eswm_gym.rooms.grid import FORWARD, GridBatch, moved, poses, views_of
 
 BRIGHT_GREEN, BRIGHT_ORANGE = (60, 220, 150), (255, 170, 0)  # on MiniGrid's dark floors
@@ -191,13 +191,15 @@ class RenderBeliefs(gym.Wrapper):
 
 def _picture(
     renderer: Renderer,
-    room: HexRoomEnv | MiniGridRoomEnv,
+    room: Any,
     agent: ESWMAgent | None,
     forgotten: Iterable[Transition] = (),
 ) -> np.ndarray:
     """The room, and what an agent believes if one is given."""
-    if isinstance(room, MiniGridRoomEnv):
+    if not isinstance(room.layout, Room):
         return _grid_picture(room, agent)
+    if room.layout.lattice.shape != "hexagon":
+        raise ValueError(f"of lattices, beliefs are drawn over hexagons alone, not over a {room.layout.lattice.shape}")
     overlay = Overlay()
     if agent is not None:
         believed = beliefs(agent, int(room.room.states[room.location]), forgotten)
@@ -206,7 +208,7 @@ def _picture(
     return renderer.draw(Scene(room.room, room.location, room.goal, overlay=overlay))
 
 
-def _grid_picture(room: MiniGridRoomEnv, agent: ESWMAgent | None) -> np.ndarray:
+def _grid_picture(room: Any, agent: ESWMAgent | None) -> np.ndarray:
     """A room of MiniGrid, with small triangles where the views are that an agent knows or imagines, and its plan."""
     picture = room.get_full_render(room.highlight, room.tile_size)
     looks: dict[str, tuple[Color, set[int]]] = {"remembered": (WHITE, set()), "imagined": (BRIGHT_GREEN, set())}
@@ -248,7 +250,7 @@ def _overlay(believed: Beliefs, location: Callable[[int], int | None]) -> Overla
     )
 
 
-def _room(env: gym.Env) -> HexRoomEnv | MiniGridRoomEnv:
-    if not isinstance(env.unwrapped, (HexRoomEnv, MiniGridRoomEnv)):
+def _room(env: gym.Env) -> RoomEnv:
+    if not isinstance(env.unwrapped, RoomEnv):
         raise ValueError(f"beliefs are drawn over hexagonal rooms and MiniGrid rooms, not over {env.unwrapped}")
     return env.unwrapped

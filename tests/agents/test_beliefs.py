@@ -153,6 +153,10 @@ def test_only_rooms_of_ours_and_pixels():
     for draw in (render_beliefs, RenderBeliefs):
         with pytest.raises(ValueError, match="hexagonal rooms and MiniGrid rooms"):
             draw(gym.make("CartPole-v1", render_mode="rgb_array"), agent)
+    squares = gym.make("ESWM-Lattice-v0")
+    squares.reset(seed=0)
+    with pytest.raises(ValueError, match="not over a square"):
+        render_beliefs(squares, agent)
     with pytest.raises(ValueError, match="render_mode"):
         RenderBeliefs(gym.make("ESWM-RandomWall-v0"), agent)
 
