@@ -4,7 +4,7 @@ EPISODES ?= 400
 TORCH := torch==2.13.0
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
-.PHONY: navigate test types lint format docs coverage oldest dist clean
+.PHONY: navigate test types lint format docs coverage oldest dist sbom audit clean
 
 # The main job: a frozen world model finds its way in rooms it never saw.
 navigate: .venv/installed
@@ -39,10 +39,11 @@ coverage: .venv/installed-test
 oldest: build/oldest/installed
 	build/oldest/bin/python -m pytest tests/envs tests/wrappers tests/agents tests/examples
 
-# sdist and wheel; the wheel is built from the sdist, installed where nothing else is, and tried out in another folder.
+# sdist and wheel of the last commit, built twice with the same bytes; the wheel is installed where nothing else is, and
+# tried out in another folder.
 dist: .venv/installed-dev
-	rm -rf dist build/try
-	.venv/bin/python -m build --no-isolation
+	rm -rf build/try
+	.venv/bin/python .ci/dist.py
 	.venv/bin/python -m twine check --strict dist/*
 	$(PYTHON) -m venv build/try
 	build/try/bin/python -m pip --disable-pip-version-check install --quiet $(TORCH)
@@ -50,6 +51,18 @@ dist: .venv/installed-dev
 	cp examples/quickstart.py build/try
 	cd build/try && bin/python quickstart.py
 	cd build/try && bin/python -m pip check
+
+# What an installation of the wheel holds, as CycloneDX, in build/sbom.json. Installed from a folder, the wheel is a
+# package of that name and version; installed as a file, it would be a path of this machine.
+sbom: dist
+	build/try/bin/python -m pip --disable-pip-version-check install --quiet --no-index --no-deps --force-reinstall \
+		--find-links dist eswm-gym
+	.venv/bin/python -m cyclonedx_py environment --output-reproducible --output-file build/sbom.json build/try/bin/python
+
+# Whether a weakness is known of anything that an installation of the wheel holds. Asks a service on the network, and
+# lists what that does not know.
+audit: dist
+	PIPAPI_PYTHON_LOCATION=build/try/bin/python .venv/bin/python -m pip_audit
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -11,7 +11,11 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "build" / "docs-package"
 CARDS = (ROOT / "eswm_gym/world_model/weights", ROOT / "agents/baselines/weights")
-ELSEWHERE = {"changes.md": ROOT / "CHANGELOG.md", "contributing.md": ROOT / "CONTRIBUTING.md"}
+ELSEWHERE = {
+    "changes.md": ROOT / "CHANGELOG.md",
+    "contributing.md": ROOT / "CONTRIBUTING.md",
+    "tour.ipynb": ROOT / "examples/tour.ipynb",  # to download
+}
 
 
 def cards() -> dict[str, Path]:

@@ -1,4 +1,7 @@
-"""PPO in one file, in the manner of CleanRL; with `--planned-action` it also sees what the ESWM agent would do."""
+"""PPO in one file, in the manner of CleanRL; with `--planned-action` it also sees what the ESWM agent would do.
+
+With that it takes about 3 minutes on one core, without it 20 seconds, and with `--quick` no more than 10.
+"""
 
 import argparse
 
@@ -15,8 +18,11 @@ options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.
 options.add_argument("--env-id", default="ESWM-RandomWall19-v0", help="environment")
 options.add_argument("--steps", type=int, default=20_000, help="of training")
 options.add_argument("--n-envs", type=int, default=8, help="environments at a time")
+options.add_argument("--quick", action="store_true", help="512 steps, to see that it runs")
 options.add_argument("--planned-action", action="store_true", help="show the policy what ESWM would do")
 args = options.parse_args()
+if args.quick:
+    args.steps = 512
 ROLLOUT, EPOCHS, BATCHES, GAMMA, LAMBDA, CLIP, ENTROPY = 64, 4, 4, 0.99, 0.95, 0.2, 0.01
 
 
@@ -70,6 +76,5 @@ for update in range(max(1, args.steps // (ROLLOUT * args.n_envs))):
             loss.backward()
             nn.utils.clip_grad_norm_([*actor.parameters(), *critic.parameters()], 0.5)
             optimizer.step()
-    if update % 10 == 9:
-        print(f"step {(update + 1) * ROLLOUT * args.n_envs}: return {np.mean(returns[-100:]):.2f}")
+    print(f"step {(update + 1) * ROLLOUT * args.n_envs}: return {np.mean(returns[-100:]):.2f}", flush=True)
 print(f"last 100 of {len(returns)} episodes: return {np.mean(returns[-100:]):.2f}")

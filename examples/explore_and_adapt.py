@@ -1,4 +1,7 @@
-"""An agent explores a room it has never seen, walks to a goal, and goes round a wall that was not there before."""
+"""An agent explores a room it has never seen, walks to a goal, and goes round a wall that was not there before.
+
+It takes about 10 seconds on one core.
+"""
 
 import gymnasium as gym
 

@@ -1,4 +1,7 @@
-"""An agent finds its way in a room that it has never seen, from a minimal spanning memory bank."""
+"""An agent finds its way in a room that it has never seen, from a minimal spanning memory bank.
+
+It takes about 8 seconds on one core.
+"""
 
 import gymnasium as gym
 

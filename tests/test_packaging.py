@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -54,6 +55,22 @@ def test_wheel_holds_every_file(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     packed = {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert packed == files
+
+
+def test_sdist_leaves_out_the_weights_of_benchmarks(tmp_path):
+    """They are most of what the repository holds. Their JSON stays, and so do the weights of the package."""
+    source = tmp_path / "source"
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "build", "dist", "runs", "*.egg-info"))
+    code = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
+    built = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    weights = {name for name in packed if name.endswith(".safetensors")}
+    assert {str(Path(name).parent) for name in weights} == {"eswm_gym/world_model/weights", "agents/baselines/weights"}
+    described = {str(file.relative_to(ROOT)) for file in (ROOT / "benchmarks/weights").glob("*.json")}
+    assert described | {"Makefile", "SECURITY.md", "tests/test_packaging.py"} <= packed
 
 
 def test_one_version():

@@ -30,7 +30,15 @@ def add_model_option(options: ArgumentParser, default: str) -> None:
 
 def find_model(name: str, device: str = "cpu") -> ESWM:
     """A model by its name, or by the path of its file."""
-    return load_pretrained(name, device) if name in available() else load_model(_path(name), device)
+    if name in available():
+        return load_pretrained(name, device)
+    if _is_compared(name) and not (WEIGHTS / f"{name}.safetensors").exists():
+        raise SystemExit(
+            f"the weights of {name} are not here, a source distribution leaves them out: clone the repository, or "
+            f"train them with the command in benchmarks/README.md and copy {name}.safetensors and {name}.json, which "
+            "it writes, into benchmarks/weights"
+        )
+    return load_model(_path(name), device)
 
 
 def find_hex_model(name: str, device: str = "cpu") -> ESWM:
@@ -66,4 +74,8 @@ def find_info(name: str) -> dict[str, Any]:
 
 
 def _path(name: str) -> Path:
-    return WEIGHTS / name if (WEIGHTS / f"{name}.safetensors").exists() else Path(name)
+    return WEIGHTS / name if _is_compared(name) else Path(name)
+
+
+def _is_compared(name: str) -> bool:
+    return name in {file.stem for file in WEIGHTS.glob("*.json")}

@@ -11,6 +11,7 @@ from latent.subjects import PAPER
 from eswm_gym.analysis import Activations, room_of_kind
 
 
+@pytest.mark.usefixtures("compared_weights")
 def test_latent(tmp_path, capsys):
     latent(["--quick", "--json", str(tmp_path / "out.json")])
     found = json.loads((tmp_path / "out.json").read_text())

@@ -92,6 +92,7 @@ def test_what_was_seen_counts_once():
     assert share[episode.steps] == 1 > share[episode.steps - 1]  # the episode ends when all is seen
 
 
+@pytest.mark.usefixtures("compared_weights")
 def test_predict(tmp_path, capsys):
     predict(["--quick", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
     found, value = values_of(tmp_path / "out.json")

@@ -1,5 +1,6 @@
 """Each example runs as a user would run it, and prints what it should."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -15,15 +16,16 @@ FOLDER = Path(__file__).parents[2] / "examples"
 EVALUATED = ("ESWM-OpenArena-v0", "ESWM-RandomWall19Explore-v0", "ESWM-MiniGrid-v0")  # the default is all of them
 # Arguments that make an example short; the rest take none.
 ARGUMENTS = {
-    "cleanrl_ppo": ["--steps", "512", "--n-envs", "4", "--planned-action"],
+    "cleanrl_ppo": ["--quick", "--planned-action"],
     "make_gif": ["replan.gif", "--width", "100"],
     "gymnasium_wrappers": ["--episodes", "2", "--folder", "videos"],
-    "maskable_ppo": ["--steps", "512", "--episodes", "16"],
-    "sb3_evaluate": ["--env-ids", *EVALUATED, "--episodes", "1", "--n-envs", "2"],
-    "train_with_eswm": ["--steps", "1", "--episodes", "8"],
+    "maskable_ppo": ["--quick"],
+    "sb3_evaluate": ["--quick", "--env-ids", *EVALUATED, "--n-envs", "2"],
+    "train_with_eswm": ["--quick"],
     "vector_envs": ["--n-envs", "2", "--steps", "15"],
     "your_own_room": ["room.png"],
 }
+NEEDS = {"minari_dataset": ("minari", "jax", "h5py")}  # what the extra of its name installs
 
 
 def run(name, folder, *arguments):
@@ -37,8 +39,19 @@ def returns(text):
     return [float(value) for value in re.findall(r"return (-?\d+\.\d+)", text)]
 
 
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_says_how_long_it_takes(path):
+    """One that takes longer than half a minute takes `--quick`."""
+    code = path.read_text(encoding="utf-8")
+    said = " ".join(ast.get_docstring(ast.parse(code)).split())
+    time, unit = re.search(r"takes about (\d+) (seconds|minutes?) on one core", said).groups()
+    assert ("--quick" in said) == ('"--quick"' in code) == (unit != "seconds" or int(time) > 30)
+
+
 @pytest.mark.parametrize("name", sorted({path.stem for path in FOLDER.glob("*.py")} - ARGUMENTS.keys()))
 def test_without_arguments(name, tmp_path):
+    for module in NEEDS.get(name, ()):
+        pytest.importorskip(module, reason="needs the extra minari")
     assert "lost" not in run(name, tmp_path)
 
 
@@ -104,7 +117,7 @@ def test_train_with_eswm(tmp_path):
 def test_cleanrl_ppo(tmp_path):
     text = run("cleanrl_ppo", tmp_path)
     episodes = int(re.search(r"last 100 of (\d+) episodes", text)[1])
-    assert 512 // 15 - 4 <= episodes <= 512  # of at most 15 steps; four may not have ended
+    assert 512 // 15 - 8 <= episodes <= 512  # of at most 15 steps; eight may not have ended
     assert -0.15 <= returns(text)[-1] <= 1
 
 
