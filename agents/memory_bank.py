@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+
+from eswm_gym.state_numbers import StateNumbers
 
 Transition = tuple[int, int, int]
 
@@ -37,6 +41,42 @@ class MemoryBank:
                 if self.is_full and (source, action) not in self._ends:
                     raise ValueError(f"more than the bank's capacity of {capacity} transitions")
                 self.add(source, action, end)
+
+    @classmethod
+    def from_minari(
+        cls,
+        dataset: Any,
+        key: Callable[[Any], Any] | None = None,
+        number: Callable[[Any], int] | None = None,
+        episodes: Iterable[int] | None = None,
+        capacity: int | None = None,
+        n_actions: int | None = None,
+    ) -> MemoryBank:
+        """The transitions of a Minari dataset, as if they were lived through one after another.
+
+        Args:
+            dataset: a `minari.MinariDataset`, or another object with its `iterate_episodes`. Actions are integers.
+            key: what of an observation tells states apart, such as a position. None: its entry `state` if it is a
+                dictionary with one, else the whole observation.
+            number: the number of a state as `key` shows it: `DiscreteStates.number` of the environment that the bank is
+                for, or `ESWMAgent.number` where states are bits. None: integers are their own numbers, other states
+                are numbered from 0 as they come.
+            episodes: the ids of those to read; None for all. In a world that is new in each episode, read one.
+            capacity, n_actions: of the bank, which forgets its oldest transition when it is full.
+
+        Raises:
+            ValueError: naming an action that is no integer, or a transition that `checked` refuses.
+            TypeError: if a state is neither hashable nor an array, nor made of such.
+        """
+        key, number = key or _state_in, number or _own_number()
+        bank = cls(capacity=capacity, n_actions=n_actions)
+        for episode in dataset.iterate_episodes(episodes):
+            states = [number(key(observation)) for observation in _steps(episode.observations)]
+            for (source, end), action in zip(pairwise(states), _steps(episode.actions), strict=True):
+                if np.ndim(action) or not np.issubdtype(np.asarray(action).dtype, np.integer):
+                    raise ValueError(f"actions must be integers, got {action!r} in episode {episode.id}")
+                bank.add(source, action, end)
+        return bank
 
     @property
     def is_full(self) -> bool:
@@ -129,3 +169,20 @@ def _integers(row: Iterable) -> Transition:
     except (TypeError, ValueError):
         raise ValueError(f"a transition is three integers (s_s, a, s_e), got {row!r}") from None
     return source, action, end
+
+
+def _state_in(observation: Any) -> Any:
+    return observation["state"] if isinstance(observation, Mapping) and "state" in observation else observation
+
+
+def _own_number() -> Callable[[Any], int]:
+    """A function that leaves integers as they are and numbers other states as they come."""
+    numbers = StateNumbers()
+    return lambda state: int(state) if isinstance(state, int | np.integer) else numbers(state)
+
+
+def _steps(column: Any) -> list[Any]:
+    """What a column of an episode, (T, ...) or a dictionary or tuple of such, holds at each of T steps."""
+    if isinstance(column, Mapping):
+        return [dict(zip(column, parts, strict=True)) for parts in _steps(tuple(column.values()))]
+    return list(zip(*map(_steps, column), strict=True)) if isinstance(column, tuple) else list(column)

@@ -22,7 +22,8 @@ class UncertaintyBonus(EpisodeWrapper):
     is "I don't know". It is 0 for moves that the memory bank holds or that `info["action_mask"]` rules out. In each
     episode the bank begins with `info["memory_bank"]`, or empty, and grows with what happens.
 
-    `info["intrinsic_reward"]`, a float, is the bonus. For environments in separate processes see `PlannedAction`.
+    `info["intrinsic_reward"]`, a float, is the bonus; 0 after `reset`. For environments in separate processes see
+    `PlannedAction`.
 
     Args:
         env: an environment of this package, wrapped or not.
@@ -45,7 +46,7 @@ class UncertaintyBonus(EpisodeWrapper):
     def begin(self, obs: Observation, info: Info, seed: int | None = None) -> tuple[Observation, Info]:
         self.agent.reset(obs, info)
         self._keep(obs, info)
-        return obs, info
+        return obs, {**info, "intrinsic_reward": 0.0}
 
     def follow(
         self, action: Any, obs: Observation, reward: Any, terminated: bool, truncated: bool, info: Info

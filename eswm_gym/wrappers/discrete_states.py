@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -11,9 +11,9 @@ from gymnasium import spaces
 
 from eswm_gym.rooms import CODES, lattice_of, move_numbers
 from eswm_gym.rooms.lattice.shapes import SHAPES
+from eswm_gym.state_numbers import StateNumbers
 
 _ANY = (-1, np.iinfo(np.int64).max)
-_SMALL = 64  # numbers in an array
 
 
 class DiscreteStates(gym.Wrapper, gym.utils.RecordConstructorArgs):
@@ -28,9 +28,9 @@ class DiscreteStates(gym.Wrapper, gym.utils.RecordConstructorArgs):
     - `actions`: (A,) int64, the world model's numbers of the actions: those of moves that have a name, or codes where
       nothing is known of them.
 
-    `info` has two entries more after a step, from which agents learn: `terminated`, and `is_success`, whether the step
-    paid or led to the given goal; an environment's own `is_success` counts first. An `action_mask` of the environment
-    stays.
+    `info` has two entries more, from which agents learn: `terminated`, and `is_success`, whether the step paid or led
+    to the given goal; an environment's own `is_success` counts first. After `reset` nothing is `terminated`. An
+    `action_mask` of the environment stays.
 
     The world has to be the same in all episodes for an agent that keeps its memories. An environment that changes its
     layout needs a fresh agent in each episode: `agent.reset(obs, info)`.
@@ -65,7 +65,7 @@ class DiscreteStates(gym.Wrapper, gym.utils.RecordConstructorArgs):
             raise ValueError(f"actions must be Discrete and begin at 0, got {space}")
         self.key = key or _whole
         self.actions = _numbers(lattice, actions, int(space.n))
-        self._number: dict[Hashable, int] = {}
+        self._number = StateNumbers()
         self.given_goal = None if goal is None else self.number(goal)
         self.paid: int | None = None
         self.observation_space = spaces.Dict(
@@ -82,7 +82,7 @@ class DiscreteStates(gym.Wrapper, gym.utils.RecordConstructorArgs):
         Raises:
             TypeError: if it is neither hashable nor an array, nor made of such.
         """
-        return self._number.setdefault(_hashable(state), len(self._number))
+        return self._number(state)
 
     @property
     def goal(self) -> int | None:
@@ -91,18 +91,23 @@ class DiscreteStates(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def reset(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         observation, info = self.env.reset(**kwargs)
-        return self._observation(self._state_of(observation)), info
+        state = self._state_of(observation)
+        return self._observation(state), self._info(info, state == self.given_goal, False)
 
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
         state, paid = self._state_of(observation), float(reward) > 0
         if paid:
             self.paid = state
-        info = {"is_success": paid or state == self.given_goal} | info | {"terminated": terminated}
+        info = self._info(info, paid or state == self.given_goal, terminated)
         return self._observation(state), reward, terminated, truncated, info
 
     def _state_of(self, observation: Any) -> int:
         return self.number(self.key(observation, self.env.unwrapped))
+
+    @staticmethod
+    def _info(info: dict[str, Any], is_success: bool, terminated: bool) -> dict[str, Any]:
+        return {"is_success": is_success} | info | {"terminated": terminated}
 
     def _observation(self, state: int) -> dict[str, Any]:
         goal = -1 if self.goal is None else self.goal
@@ -206,20 +211,3 @@ def _numbers(lattice: str | None, actions: Sequence[str] | None, n: int) -> np.n
     if len(names) != n or len(set(numbers.tolist())) < n:
         raise ValueError(f"the environment has {n} actions, which need {n} different names, got {names}")
     return numbers.astype(np.int64)
-
-
-def _hashable(state: Any) -> Hashable:
-    """The state itself, or for arrays, lists and dictionaries something hashable that is equal where they are.
-
-    A small array is the same as a list or tuple of its numbers, so that a goal may be written as one.
-    """
-    if isinstance(state, np.ndarray):
-        return (state.shape, state.dtype.str, state.tobytes()) if state.size > _SMALL else _hashable(state.tolist())
-    if isinstance(state, dict):
-        return tuple((name, _hashable(part)) for name, part in sorted(state.items()))
-    if isinstance(state, list | tuple):
-        return tuple(map(_hashable, state))
-    if isinstance(state, np.generic):
-        return state.item()
-    hash(state)
-    return state
