@@ -15,6 +15,8 @@ from eswm_gym.agents.supported_moves import SupportedMoves
 from eswm_gym.agents.windows import PASS, Pool, Window, ask_all, filled, split, tree, unanswered
 from eswm_gym.world_model import ESWM, NumberedActions
 
+WIDER = 1.5  # times the states of a window, where those do not find what is missing
+
 
 class Wall(NamedTuple):
     """What lies where a move is blocked: a place like others on the map, so that ways round it meet.
@@ -55,7 +57,7 @@ class LargeMap:
 
     Args:
         model: frozen world model of symbols, without context.
-        window: the number of states in a window.
+        window: the number of states in a window. Where these find nothing more, half as many again.
         confidence: the least probability of an answer that joins the map.
         passes: passes of the model after each of which the map grows; more are for a pool.
         pool: does these passes at the same time. The map is the same without it.
@@ -83,6 +85,7 @@ class LargeMap:
         if passes < 1:
             raise ValueError(f"passes must be at least 1, got {passes}")
         self.model, self.window, self.confidence = model, window, confidence
+        self._wider = min(round(window * WIDER), most)  # for ways round what a window does not span
         self.passes, self.pool = passes, pool
         self._finds_out = isinstance(model, NumberedActions) and model.has_codes  # what actions do
         self.n_windows = 0
@@ -90,7 +93,8 @@ class LargeMap:
         self._number: dict[Hashable, int] = {}  # of those that still are states or walls
         self._walls: set[int] = set()
         self._moves = SupportedMoves(model.config.n_actions)
-        self._looked: dict[int, tuple[int, Collection[int]]] = {}  # when a state was looked around, and at what states
+        # By state and size of the window around it: when it was looked at last, and the states in it.
+        self._looked: dict[tuple[int, int], tuple[int, Collection[int]]] = {}
         self._asked_back: set[int] = set()  # the moves of which the model was asked what undoes them
 
     def __len__(self) -> int:
@@ -227,6 +231,7 @@ class LargeMap:
             KeyError: if the map does not know the state.
         """
         before, most = len(self), math.inf if windows is None else self.n_windows + windows
+        sizes = [self.window, self._wider] if near is None else [self.window]
         while self.n_windows < most:
             if near is None:
                 states: Sequence[int] = range(len(self._states))
@@ -235,7 +240,9 @@ class LargeMap:
             unsure = [state for state in states if self._moves.n_known.get(state, 0) < self._moves.n_actions]
             walls = [state for state in unsure if state in self._walls]
             others = [state for state in unsure if state not in self._walls]
-            if not (self._round(others, most) or self._round(walls, most) or self._ask_for_ways_back(states, most)):
+            if not any(self._round(some, size, most) for size in sizes for some in (others, walls)) and not (
+                self._ask_for_ways_back(states, most)
+            ):
                 break
         return len(self) - before
 
@@ -270,7 +277,7 @@ class LargeMap:
             "gone": sorted(set(range(len(self._states))).difference(self._number.values())),
             "walls": sorted(self._walls),
             "moves": self._moves.to_dict(),
-            "looked": [[state, when, sorted(seen)] for state, (when, seen) in self._looked.items()],
+            "looked": [[*key, when, sorted(seen)] for key, (when, seen) in self._looked.items()],
             "asked_back": sorted(self._asked_back),
             "n_windows": self.n_windows,
         }
@@ -290,21 +297,21 @@ class LargeMap:
         self._number = {state: number for number, state in enumerate(self._states) if number not in gone}
         self._walls = set(saved["walls"])
         self._moves = SupportedMoves.from_dict(self._moves.n_actions, saved["moves"])
-        self._looked = {state: (when, frozenset(seen)) for state, when, seen in saved["looked"]}
+        self._looked = {(state, size): (when, frozenset(seen)) for state, size, when, seen in saved["looked"]}
         self._asked_back = set(saved["asked_back"])
         self.n_windows = saved["n_windows"]
 
     # Windows
 
-    def _round(self, states: Sequence[int], most: float) -> bool:
-        """Imagine windows around those of the states, which have unknown moves, where something is new, the newest
-        first, up to so many that were read in all; returns whether there were any."""
+    def _round(self, states: Sequence[int], size: int, most: float) -> bool:
+        """Imagine windows of a size around those of the states, which have unknown moves, where something is new, the
+        newest first, up to so many that were read in all; returns whether there were any."""
         group, before = list[Window](), self.n_windows
         covered = set[int]()  # by windows of this round
         for state in sorted(states, key=lambda state: -self._moves.changed.get(state, 0)):
             if self.n_windows + len(group) >= most:
                 break
-            if state not in covered and (window := self._news(state)):
+            if state not in covered and (window := self._news(state, size)):
                 group.append(window)
                 covered.update(window.states)
                 if len(group) == PASS * self.passes:
@@ -333,17 +340,17 @@ class LargeMap:
             self._keep([Window([start, here], [move]) for start, here, move in some])
         return len(self) - before
 
-    def _news(self, state: int) -> Window | None:
+    def _news(self, state: int, size: int) -> Window | None:
         """The window around a state, unless there is nothing to ask about, or the last one there held all of its states
         and has lost no move since."""
         moves = self._moves
-        when, seen = self._looked.get(state, (-1, ()))
+        when, seen = self._looked.get((state, size), (-1, ()))
         if seen and all(moves.changed[one] <= when for one in seen):
             return None
-        window = tree(moves, state, self.window)
+        window = tree(moves, state, size)
         if self._finds_out:
             window = filled(moves, window, self.model.config.max_memories * 3 // 4)
-        self._looked[state] = moves.clock, frozenset(window.states)
+        self._looked[state, size] = moves.clock, frozenset(window.states)
         old = seen and set(window.states) <= set(seen) and all(moves.lost.get(one, -1) <= when for one in seen)
         return None if old or not unanswered(moves, window.states) else window
 

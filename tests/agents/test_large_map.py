@@ -143,10 +143,10 @@ def ring(width, height):
 
 
 def test_ways_round_a_wall_meet_across_its_place():
-    """A ring of 12 cells round a wall of 3: its two ends are neighbours, and no window of 10 holds both."""
+    """A ring of 12 cells round a wall of 3: its two ends are neighbours, and no window of 7 or 10 holds both."""
     assert len(ring(5, 3)) == 11
     facts = ring(5, 3)
-    world = mapped(facts, window=10)
+    world = mapped(facts, window=7)
     world.imagine()
     assert world.end_of((0, 1), 3) is None
     for x in (1, 2, 3):  # a bump into each wall
