@@ -111,7 +111,9 @@ def finish(
     if args.json:
         reports.write(args.json, name, args.seed, command(name, args.options), rows, tests)
     if args.plot:
-        about = [command(name, args.options), getattr(args, "model", None), f"seed {args.seed}", plots.n_text(rows)]
+        models = vars(args).get("model") or ()
+        models = ", ".join([models] if isinstance(models, str) else map(str, models))
+        about = [command(name, args.options), models, f"seed {args.seed}", plots.n_text(rows)]
         with plots.captioned(" · ".join(filter(None, about))):
             (draw or (lambda folder: plots.draw_settings(rows, folder, name)))(args.plot)
     return list(rows)
