@@ -14,10 +14,10 @@ from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.planning import UNKNOWN
 from eswm_gym.agents.states import view_number
 from eswm_gym.envs.base import RoomEnv
-from eswm_gym.envs.minigrid_rendering import SIZE, blank, draw_pose, draw_way, signs, with_legend
+from eswm_gym.envs.minigrid_rendering import SIZE, blank, draw_pose, draw_way, pose_sign, signs, with_legend
 from eswm_gym.envs.rendering import WHITE, Color, Move, Overlay, Renderer, Scene
 from eswm_gym.rooms import Room
-from eswm_gym.rooms.grid import FORWARD, GridBatch, moved, poses, views_of
+from eswm_gym.rooms.grid import GridBatch, cells_along, poses, views_of
 
 BRIGHT_GREEN, BRIGHT_ORANGE = (60, 220, 150), (255, 170, 0)  # on MiniGrid's dark floors
 
@@ -217,17 +217,13 @@ def _grid_picture(room: Any, agent: ESWMAgent | None) -> np.ndarray:
         looks["remembered"][1].update(believed.known)
         imagined = {state for source, _, end, _ in believed.imagined for state in (source, end)}
         looks["imagined"][1].update(imagined - set(believed.known))
-        at, cells = np.array(room.pose), [room.pose[:2]]
-        for action, _ in believed.plan:
-            at = moved(at, action)
-            cells += [tuple(at[:2].tolist())] * (action == FORWARD)
-        draw_way(picture, cells, BRIGHT_ORANGE, room.tile_size)
+        cells = cells_along(room.pose, (action for action, _ in believed.plan))
+        draw_way(picture, [room.pose[:2], *cells], BRIGHT_ORANGE, room.tile_size)
     items, shown, every = signs(room.goal is not None, room.highlight), poses_of_views(room.layout), poses(room.width)
     for name, (color, views) in looks.items():
         for pose in (pose for view in views for pose in shown.get(view, ())):
             draw_pose(picture, tuple(every[pose].tolist()), color, room.tile_size, small=True)
-        items[name] = blank()
-        draw_pose(items[name], (0, 0, 0), color, SIZE)
+        items[name] = pose_sign(color)
     items["plan"] = blank()
     items["plan"][SIZE // 2 - 2 : SIZE // 2 + 2] = BRIGHT_ORANGE
     return with_legend(picture, items)

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 
 from eswm_gym.agents.base import Info, Observation
 from eswm_gym.agents.eswm_agent import ESWMAgent
 from eswm_gym.agents.recorder import EpisodeRecorder
 from eswm_gym.rooms import Room
-from eswm_gym.rooms.grid import FORWARD, LEFT, RIGHT, moved
+from eswm_gym.rooms.grid import FORWARD, LEFT, RIGHT, cells_along
 from eswm_gym.world_model import available, load_model, load_pretrained
 
 SEED = 19  # of a room where the goal is far, behind a wall
@@ -82,15 +81,12 @@ def _ahead(room: Any, agent: ESWMAgent, obs: Observation, info: Info) -> Iterabl
         if actions[0] in (LEFT, RIGHT) and not isinstance(room.layout, Room):
             actions.append(FORWARD)
         agent.rng.bit_generator.state = drawn
-    at, places = room.place, list[Any]()
+    if not isinstance(room.layout, Room):
+        return cells_along(room.place, actions)
+    places = [room.place]
     for action in actions:
-        if isinstance(room.layout, Room):
-            at = room.layout.next_location(at, action)
-            places.append(at)
-        else:
-            at = moved(np.array(at), action)
-            places += [tuple(at[:2].tolist())] * (action == FORWARD)
-    return places
+        places.append(room.layout.next_location(places[-1], action))
+    return places[1:]
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -235,11 +235,11 @@ def _key(values: Mapping[float | None, float]) -> tuple:
 
 
 def _gaps(values: Mapping[float | None, float], places: Iterable[float]) -> dict[float, float]:
-    """A line's values, and nan at places of other lines between its own where it has none, over which nothing is drawn;
-    if it has some of their places."""
+    """A line's values, and nan at places of other lines between its own where it has none, over which nothing is drawn:
+    unless it lacks as many as it has, and so goes by other places."""
     own = [at for at in values if at is not None]
     others = set(places) - set(own)
-    if others and len(own) + len(others) < 2 * len(own):
+    if 0 < len(others) < len(own):
         return {at: values.get(at, math.nan) for at in sorted({*own, *others}) if own[0] <= at <= own[-1]}
     return {at: values[at] for at in own}
 

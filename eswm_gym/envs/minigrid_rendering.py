@@ -11,7 +11,7 @@ from minigrid.core.grid import Grid
 from minigrid.core.world_object import Wall
 from minigrid.utils.rendering import fill_coords, point_in_triangle, rotate_fn
 
-from eswm_gym.envs.rendering import BLACK, Color, Screen
+from eswm_gym.envs.rendering import BLACK, WHITE, Color, import_pygame
 from eswm_gym.rooms.grid.checks import Pose
 
 LETTERS = " #.rgbpye"  # of the classes
@@ -67,8 +67,7 @@ def signs(goal: bool, highlight: bool) -> dict[str, np.ndarray]:
     """A small picture for each thing that a picture of the room shows."""
     found = {"agent": Grid.render_tile(None, 0, tile_size=SIZE).copy()}
     if goal:
-        found["goal"] = blank()
-        draw_pose(found["goal"], (0, 0, 0), (255, 255, 255), SIZE)
+        found["goal"] = pose_sign(WHITE)
     found["wall"] = Grid.render_tile(Wall(), tile_size=SIZE)
     if highlight:
         found["in view"] = Grid.render_tile(None, highlight=True, tile_size=SIZE)
@@ -80,14 +79,21 @@ def blank() -> np.ndarray:
     return Grid.render_tile(None, tile_size=SIZE).copy()
 
 
+def pose_sign(color: Color) -> np.ndarray:
+    """(20, 20, 3) uint8, the sign of a pose."""
+    sign = blank()
+    draw_pose(sign, (0, 0, 0), color, SIZE)
+    return sign
+
+
 def with_legend(image: np.ndarray, items: Mapping[str, np.ndarray]) -> np.ndarray:
     """The picture with lines of signs and their names below it; its height is even, for codecs."""
-    pygame = Screen().pygame
+    pygame = import_pygame()
     pygame.font.init()
     font = pygame.font.Font(None, SIZE)
     lines: list[list[np.ndarray]] = [[]]
     for name, sign in items.items():
-        text = pygame.surfarray.array3d(font.render(name, True, BLACK, (255, 255, 255))).swapaxes(0, 1)
+        text = pygame.surfarray.array3d(font.render(name, True, BLACK, WHITE)).swapaxes(0, 1)
         item = np.full((SIZE + GAP, SIZE + 3 * GAP + text.shape[1], 3), 255, np.uint8)
         item[GAP // 2 : GAP // 2 + SIZE, GAP : GAP + SIZE] = sign
         item[(top := (SIZE + GAP - text.shape[0]) // 2) : top + text.shape[0], SIZE + 2 * GAP : -GAP] = text

@@ -107,7 +107,12 @@ def draw_text(scene: Scene) -> str:
     return "\n".join([*(line.rstrip() for line in lines), f"{legend}  #wall#"])
 
 
-def _import_pygame() -> Any:
+def import_pygame() -> Any:
+    """pygame, which draws without a display.
+
+    Raises:
+        DependencyNotInstalled: if it is missing.
+    """
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
         import pygame
@@ -123,7 +128,7 @@ class Screen:
     """
 
     def __init__(self) -> None:
-        self.pygame = _import_pygame()
+        self.pygame = import_pygame()
         self.window: Any = None
 
     def __reduce__(self) -> tuple[type[Screen], tuple[()]]:
@@ -152,7 +157,7 @@ class Renderer:
     """Draws scenes with pygame. Needs no display, except for `show`."""
 
     def __init__(self) -> None:
-        self.pygame = _import_pygame()
+        self.pygame = import_pygame()
         self.pygame.font.init()
         self.screen = Screen()
 

@@ -5,6 +5,7 @@ A pose is a cell and a heading. Views are exactly those of MiniGrid's `gen_obs`,
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -52,6 +53,16 @@ def moved(pose: np.ndarray, action: int, steps: int = 1) -> np.ndarray:
         pose[..., :2] += steps * AHEAD[pose[..., 2]]
     pose[..., 2] = (pose[..., 2] + TURN[action]) % N_HEADINGS
     return pose
+
+
+def cells_along(pose: tuple[int, int, int], actions: Iterable[int]) -> list[tuple[int, int]]:
+    """The cell (x, y) after each step forward among actions from a pose, if no wall is in the way."""
+    at, cells = np.array(pose), list[tuple[int, int]]()
+    for action in actions:
+        at = moved(at, action)
+        if action == FORWARD:
+            cells.append((int(at[0]), int(at[1])))
+    return cells
 
 
 def view_positions(where: np.ndarray) -> np.ndarray:
