@@ -11,6 +11,7 @@ from eswm_gym.agents.open_world import OpenWorldKnowledge
 from eswm_gym.agents.places import Place, PlaceMap
 from eswm_gym.agents.planning import Plan, TransitionTable, follow, imagine_tables, search
 from eswm_gym.agents.symbols import SymbolKnowledge
+from eswm_gym.agents.uncertain_views import UncertainViews
 from eswm_gym.agents.views import ViewKnowledge
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Plan",
     "SymbolKnowledge",
     "TransitionTable",
+    "UncertainViews",
     "ViewKnowledge",
     "Wall",
     "follow",

@@ -17,7 +17,8 @@ class AgentConfig:
     """How an ESWMAgent remembers, plans and explores.
 
     Attributes:
-        trust_memory: whether a transition in the bank is a fact. False: every transition is imagined, as in the paper.
+        trust_memory: whether a transition in the bank is a fact. False: every transition is imagined, as in the paper;
+            and of views, which may have errors then, the model says what they show, see `UncertainViews`.
         adapt: whether the agent deletes outdated memories. False: it only adds what happens.
         exploration: "frontier", "frontier-unordered", or "uncertainty", the paper's rule; see
             `eswm_gym.agents.exploration`.

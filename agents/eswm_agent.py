@@ -129,7 +129,7 @@ class ESWMAgent(Agent):
             ValueError: if the bank does not fit the model's vocabulary or the capacity, or the model lacks an action.
         """
         require_state(obs)
-        here = self.number(obs["state"])  # refuses what is no state for this model, before its bank is read
+        self.number(obs["state"])  # refuses what is no state for this model, before its bank is read
         numbers = tuple(np.asarray(obs["actions"]).tolist()) if "actions" in obs else None
         if keep_memories and numbers == self.numbers:
             self.knowledge.begin_episode()
@@ -138,7 +138,7 @@ class ESWMAgent(Agent):
             self._begin(info.get("memory_bank", ()), numbers)
         for state in info.get("dead_ends", ()):
             self.knowledge.avoid(self.number(state))
-        self._was_reset, self._here = True, here
+        self._was_reset, self._here = True, self.number(obs["state"])
 
     def act(self, obs: Observation, info: Info) -> int:
         self._check_place(obs, info)
@@ -268,7 +268,7 @@ class ESWMAgent(Agent):
     @property
     def _kind(self) -> type[Knowledge]:
         """The kind of its knowledge."""
-        return knowledge_of(self.model) if self.config.window is None else LargeKnowledge
+        return knowledge_of(self.model, self.config.trust_memory) if self.config.window is None else LargeKnowledge
 
     def _begin(self, memories: Iterable, numbers: tuple[int, ...] | None = None) -> None:
         model = self.model if numbers is None else NumberedActions(self.model, numbers)

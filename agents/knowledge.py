@@ -253,29 +253,34 @@ class Knowledge(ABC):
         self.goal = saved["goal"]
 
 
-KNOWLEDGE: dict[type, type[Knowledge]] = {}  # by type of codec
+KNOWLEDGE: dict[tuple[type, bool], type[Knowledge]] = {}  # by type of codec, and whether the agent trusts its memory
 KnowledgeT = TypeVar("KnowledgeT", bound=Knowledge)
 
 
-def knowledge_for(codec: type) -> Callable[[type[KnowledgeT]], type[KnowledgeT]]:
-    """Register a kind of Knowledge for models with this kind of codec, and with kinds derived from it."""
+def knowledge_for(codec: type, *trusts: bool) -> Callable[[type[KnowledgeT]], type[KnowledgeT]]:
+    """Register a kind of Knowledge for models with this kind of codec, and with kinds derived from it.
+
+    Args:
+        codec: a class.
+        trusts: the values of `AgentConfig.trust_memory` that it is for.
+    """
 
     def register(kind: type[KnowledgeT]) -> type[KnowledgeT]:
-        KNOWLEDGE[codec] = kind
+        KNOWLEDGE.update({(codec, trust): kind for trust in trusts})
         return kind
 
     return register
 
 
-def knowledge_of(model: ESWM) -> type[Knowledge]:
-    """The kind of Knowledge that goes with a model.
+def knowledge_of(model: ESWM, trust_memory: bool = True) -> type[Knowledge]:
+    """The kind of Knowledge that goes with a model, for an agent that trusts its memory or does not.
 
     Raises:
         ValueError: if none is registered for its codec.
     """
     for codec in type(model.codec).__mro__:
-        if codec in KNOWLEDGE:
-            return KNOWLEDGE[codec]
+        if (codec, trust_memory) in KNOWLEDGE:
+            return KNOWLEDGE[codec, trust_memory]
     raise ValueError(f"no Knowledge is registered for the codec {type(model.codec).__name__}")
 
 

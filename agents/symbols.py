@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LIKELY = 0.5  # a move whose imagined end has at most this probability gets a new place as its end
 
 
-@knowledge_for(IntegerCodec)
+@knowledge_for(IntegerCodec, True, False)
 class SymbolKnowledge(Knowledge):
     """Knowledge of states that are numbers, as observations show them or as their bits.
 

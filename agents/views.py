@@ -15,18 +15,18 @@ from eswm_gym.agents.planning import UNKNOWN, TransitionTable, require_numbers
 from eswm_gym.agents.states import ViewAlbum, state_of
 from eswm_gym.rooms.grid import FORWARD, HERE, IN_FRONT, N_CELLS, UNSEEN, WALL
 from eswm_gym.rooms.transitions import pad
-from eswm_gym.world_model import ViewTransformer
-from eswm_gym.world_model.codecs import EgocentricCodec
+from eswm_gym.world_model import ViewModel
+from eswm_gym.world_model.codecs import ViewCodec
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-LIKELY = 0.5  # a view that is imagined with at most this probability is unknown
+LIKELY = 0.5  # a view that is imagined with at most this probability is unknown, and "I don't know" from this one on
 MATCH = 0.02  # an imagined view is a known one if that is at least this likely, relative to the likeliest view
 MOST_STATES = 500  # in a table; a room of 9 x 9 has up to 196
 
 
-@knowledge_for(EgocentricCodec)
+@knowledge_for(ViewCodec, True)
 class ViewKnowledge(Knowledge):
     """Knowledge of states that are egocentric views, as in MiniGrid.
 
@@ -41,11 +41,11 @@ class ViewKnowledge(Knowledge):
         partial: outdated memories, with the outdated cells unseen.
     """
 
-    model: ViewTransformer
+    model: ViewModel
     states = "views"
     has_latent_map = False
 
-    def __init__(self, model: ViewTransformer, config: AgentConfig, memories: Iterable = ()) -> None:
+    def __init__(self, model: ViewModel, config: AgentConfig, memories: Iterable = ()) -> None:
         self.album = ViewAlbum()
         super().__init__(model, config, self.album.transitions(np.asarray(memories)))
         self.partial = MemoryBank(n_actions=model.config.n_actions)
@@ -156,12 +156,13 @@ class ViewKnowledge(Knowledge):
 
 @torch.inference_mode()
 def imagine_views(
-    model: ViewTransformer,
+    model: ViewModel,
     banks: Sequence[MemoryBank],
     albums: Sequence[ViewAlbum],
     partial: Sequence[MemoryBank] | None = None,
     also: Sequence[Collection[int]] | None = None,
     chunk: int = 8,
+    likely: float = LIKELY,
 ) -> list[TransitionTable]:
     """Imagine every move from every known view and, in turn, from every view that is imagined.
 
@@ -172,6 +173,7 @@ def imagine_views(
         partial: for each bank, memories with unseen cells: the model reads them, but their views are no states.
         also: for each bank, states to include that it may not hold, such as the agent's and the goal.
         chunk: the number of banks in one pass.
+        likely: a view that is imagined with at most this probability is unknown.
 
     Returns:
         B tables.
@@ -186,7 +188,7 @@ def imagine_views(
         some = range(first, min(first + chunk, len(banks)))
         rows = [np.concatenate([albums[i].rows(bank) for bank in (banks[i], partial[i])]) for i in some]
         encoded = model.encode(torch.from_numpy(pad(rows)).to(model.device))
-        makers = [_TableMaker(albums[i], sorted({*banks[i].states, *also[i]}), n_actions) for i in some]
+        makers = [_TableMaker(albums[i], sorted({*banks[i].states, *also[i]}), n_actions, likely) for i in some]
         while any(maker.waiting for maker in makers):
             asked = [maker.next_views() for maker in makers]
             source = np.zeros((len(some), max(map(len, asked)), n_actions, N_CELLS), np.int64)
@@ -206,11 +208,32 @@ def imagine_views(
     return tables
 
 
+def best_match(p: np.ndarray, known: np.ndarray) -> int | None:
+    """The row of the (K, 25) views that fits the probabilities (25, 9) of cells best, if they cannot be told apart."""
+    if not len(known):
+        return None
+    log_p = _log(p)
+    likelihood = log_p[np.arange(N_CELLS), known].sum(-1)
+    match = int(likelihood.argmax())
+    return match if likelihood[match] - log_p.max(-1).sum() >= np.log(MATCH) else None
+
+
+def _familiar(p: np.ndarray) -> np.ndarray:
+    """(..., 25) how sure the model is what it would see in each cell, if light reaches it: of probabilities (..., 9)."""
+    dark = p[..., UNSEEN]
+    lit = np.delete(p, UNSEEN, -1).max(-1) / np.maximum(1 - dark, 1e-9)
+    return np.maximum(np.maximum(dark, lit), 1e-3).clip(max=1.0)
+
+
+def _log(p: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(p, 1e-3))
+
+
 class _TableMaker:
     """A table in the making: the states that it has, how many of them were asked about, and the answers."""
 
-    def __init__(self, album: ViewAlbum, states: list[int], n_actions: int) -> None:
-        self.album, self.states, self.n_actions, self.asked = album, states, n_actions, 0
+    def __init__(self, album: ViewAlbum, states: list[int], n_actions: int, likely: float) -> None:
+        self.album, self.states, self.n_actions, self.asked, self.likely = album, states, n_actions, 0, likely
         self.known = album.views(states)
         self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
@@ -225,20 +248,19 @@ class _TableMaker:
 
     def answer(self, p: np.ndarray, unknown: np.ndarray) -> None:
         """Match (n, 25, 9) probabilities to known views; a view that is sure, but none of them, is a new state."""
-        log_p = np.log(np.maximum(p, 1e-3))
-        likeliest, best = p.argmax(-1), log_p.max(-1).sum(-1)
+        log_p = _log(p)
+        likeliest, best = p.argmax(-1), np.log(_familiar(p)).sum(-1)
         end, fit = np.full(len(p), UNKNOWN), best.copy()
         for i in range(len(p)):
-            likelihood = log_p[i, np.arange(N_CELLS), self.known].sum(-1)
-            match = int(likelihood.argmax())
-            if likelihood[match] - best[i] >= np.log(MATCH):
-                end[i], fit[i] = self.states[match], likelihood[match]
-            elif (1 - unknown[i]) * np.exp(best[i]) > LIKELY and len(self.states) < MOST_STATES:
+            match = best_match(p[i], self.known)
+            if match is not None:
+                end[i], fit[i] = self.states[match], log_p[i, np.arange(N_CELLS), self.known[match]].sum()
+            elif (1 - unknown[i]) * np.exp(best[i]) > self.likely and len(self.states) < MOST_STATES:
                 end[i] = self.album.number(likeliest[i])
                 self.states.append(int(end[i]))
                 self.known = np.concatenate([self.known, likeliest[i : i + 1]])
         probability = (1 - unknown) * np.exp(fit)
-        sure = (end != UNKNOWN) & (unknown <= LIKELY) & (probability > LIKELY)
+        sure = (end != UNKNOWN) & (unknown <= LIKELY) & (probability > self.likely)
         entropy = -(p * np.log(np.maximum(p, 1e-9))).sum((1, 2))
         self.parts.append((np.where(sure, end, UNKNOWN), np.where(sure, probability, 1 - probability), entropy))
 

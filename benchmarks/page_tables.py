@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from common.tables import Table, methods, of, parts
+from view_tables import VIEW_TABLES
 from world_tables import WORLD_TABLES
 
 from eswm_gym.rooms.transitions import COMPONENTS
@@ -45,41 +46,6 @@ HELD_OUT = Table(
         "paper, accuracy (T-4L, 37 locations)": parts("accuracy/{kind}/{part}", **PAPER),
     },
     of(file="predict", method="random-wall"),
-)
-
-MINIGRID_PREDICT = Table(
-    "method, queries",
-    {
-        f"{label}, {kind}": of(method=method, kind=kind)
-        for label, method, kinds in (
-            ("`minigrid`", "eswm", KINDS),
-            ("`map-only`", "map-only", KINDS),
-            ("majority class", "majority", KINDS[:2]),
-            ("copy the given view", "copy", KINDS[:2]),
-        )
-        for kind in kinds
-    },
-    {
-        "source": of(metric="accuracy/{kind}/source"),
-        "its cells": of(metric="cells/{kind}/source"),
-        "action": of(metric="accuracy/{kind}/action"),
-        "end": of(metric="accuracy/{kind}/end"),
-        "the end's cells": of(metric="cells/{kind}/end"),
-    },
-    of(file="predict", setting="minigrid"),
-)
-
-MINIGRID_AGENTS = Table(
-    "method",
-    methods("random", "memory-graph", "eswm-untrained", "map-only", "eswm-no-editing", "eswm", "oracle"),
-    {
-        "success": of(file="navigate", metric="success_rate"),
-        "optimality": of(file="navigate", metric="path_optimality"),
-        **{f"seen after {n} moves": of(file="explore", metric="coverage", at=n) for n in (10, 20, 30, 60)},
-        "wall on the way: success": of(file="adapt", metric="success_rate"),
-        "optimality then": of(file="adapt", metric="path_optimality"),
-    },
-    of(setting="minigrid"),
 )
 
 GUIDED = Table(
@@ -352,14 +318,13 @@ LEARN = Table(
 TABLES = {
     "navigate": NAVIGATE,
     "held-out": HELD_OUT,
-    "minigrid-predict": MINIGRID_PREDICT,
-    "minigrid-agents": MINIGRID_AGENTS,
     "guided": GUIDED,
     "explore": EXPLORE,
     "no-mask": NO_MASK,
     "parts": PARTS,
     "adapt": ADAPT,
     "adapt-detours": ADAPT_DETOURS,
+    **VIEW_TABLES,
     **WORLD_TABLES,
     "predict-random-wall": PREDICT_RANDOM_WALL,
     "predict-open-arena": PREDICT_OPEN_ARENA,

@@ -23,9 +23,23 @@ from common.rows import Row
 from minigrid.minigrid_env import MiniGridEnv
 
 import eswm_gym  # noqa: F401  registers the environments
+from eswm_gym.agents import MemoryBank
+from eswm_gym.agents.baselines import MapOnly
+from eswm_gym.agents.states import ViewAlbum
+from eswm_gym.agents.views import imagine_views
 from eswm_gym.rooms import RoomConfig, draw_queries, generate_rooms, hex_lattice, spanning_banks
-from eswm_gym.rooms.grid import SIZE, GridBatch, GridConfig, free_poses, generate_grids, poses, targets_of, views_of
-from eswm_gym.world_model import MASKED, Transformer
+from eswm_gym.rooms.grid import (
+    SIZE,
+    GridBatch,
+    GridConfig,
+    cover_bank,
+    free_poses,
+    generate_grids,
+    poses,
+    targets_of,
+    views_of,
+)
+from eswm_gym.world_model import MASKED, Transformer, ViewModel, load_pretrained
 from eswm_gym.world_model.presets import PRESETS
 from eswm_gym.world_model.stream import ProblemStream, to_tensors
 
@@ -270,6 +284,28 @@ def table_rows(seed: int, device: str, budget: float) -> list[Row]:
     return rows
 
 
+def view_table_rows(seed: int, budget: float) -> list[Row]:
+    """Seconds to read the bank of one of MiniGrid's rooms, and to read it and imagine the room's whole table."""
+    bank = cover_bank(generate_grids(np.random.default_rng(seed), 1, GridConfig())[0], np.random.default_rng(seed))
+    memories = torch.from_numpy(bank[None])
+    models: dict[str, ViewModel] = {"eswm": load_pretrained("minigrid"), "map-only": MapOnly()}  # type: ignore[dict-item]
+    calls: dict[str, Callable[[], object]] = {}
+    for method, model in models.items():
+
+        def table(model=model) -> None:
+            album = ViewAlbum()
+            imagine_views(model, [MemoryBank(album.transitions(bank))], [album])
+
+        calls |= {f"minigrid-bank {method}": lambda m=model: m.encode(memories), f"minigrid-table {method}": table}
+    with torch.inference_mode():
+        times = seconds_per_call(calls, budget)
+    rows = [Row(*name.split(), "seconds", value) for name, value in times.items()]
+    for setting in ("minigrid-bank", "minigrid-table"):
+        slower = times[f"{setting} eswm"] / times[f"{setting} map-only"]
+        rows.append(Row(setting, "eswm/map-only", "ratio", slower))
+    return rows
+
+
 def training_rows(seed: int, device: str, budget: float) -> list[Row]:
     """Bank-query pairs a second through forward and backward pass, compiled, bfloat16."""
     preset = PRESETS["random-wall"]
@@ -303,6 +339,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     rows += vector_rows(args.seed, budget)
     rows += view_rows(np.random.default_rng(args.seed), budget)
     rows += table_rows(args.seed, args.device, budget)
+    rows += view_table_rows(args.seed, budget)
     if not args.quick:
         rows += training_rows(args.seed, args.device, budget)
     ratios = {"ratio": [row for row in rows if row.metric == "ratio"]}

@@ -95,9 +95,10 @@ def test_nothing_asks_which_world_it_is_in():
     """No `isinstance` on the class of a model or of a world, but where knowledge is chosen."""
     classes = {
         *("Transformer", "ViewTransformer", "Recurrent", "TEMT", "EMWM", "Lookup", "PathIntegrator", "MapOnly"),
-        *("IntegerCodec", "BinaryCodec", "EgocentricCodec", "Prediction", "ViewPrediction"),
+        *("ViewModel", "OverlapModel", "OverlapOnly"),
+        *("IntegerCodec", "BinaryCodec", "ViewCodec", "EgocentricCodec", "Prediction", "ViewPrediction"),
         *("LatticeSource", "GridSource", "RoomConfig", "GridConfig", "BankBatch", "GridBankBatch", "MiniGridRoomEnv"),
-        *("SymbolKnowledge", "ViewKnowledge"),
+        *("SymbolKnowledge", "ViewKnowledge", "UncertainViews"),
     }
     wrong = []
     for file in FILES:

@@ -7,6 +7,7 @@ from eswm_gym.agents.baselines.explorers import LatticeFrontierAgent, OracleExpl
 from eswm_gym.agents.baselines.graph_agents import MemoryGraphAgent, PathIntegrationAgent
 from eswm_gym.agents.baselines.grid_agents import GridOracle, GridOracleExplorer, ViewGraphAgent
 from eswm_gym.agents.baselines.map_only import MapOnly
+from eswm_gym.agents.baselines.overlap_only import OverlapOnly
 from eswm_gym.agents.baselines.random_agent import RandomAgent
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "MapOnly",
     "MemoryGraphAgent",
     "OracleExplorer",
+    "OverlapOnly",
     "PathIntegrationAgent",
     "RandomAgent",
     "ViewGraphAgent",

@@ -5,17 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from eswm_gym.agents.baselines.registration import N_KINDS, Registration, kinds_of, motion_of
 from eswm_gym.rooms.grid import EMPTY, FORWARD, HERE, IN_FRONT, LEFT, N_ACTIONS, N_CELLS, RIGHT, SIZE, WALL
 from eswm_gym.rooms.grid.views import is_lit
-from eswm_gym.world_model import ESWM, MASKED, EncodedBank, ViewPrediction, ViewTransformer, ViewTransformerConfig
-from eswm_gym.world_model.codecs import EgocentricCodec
-from eswm_gym.world_model.registration import INVERSE, N_KINDS, STAY, Registration, kinds_of, motion_of
+from eswm_gym.world_model import MASKED, EncodedBank, OverlapConfig, ViewModel, ViewPrediction
+from eswm_gym.world_model.codecs import ViewCodec
+from eswm_gym.world_model.overlap import INVERSE, STAY
 
 FLOOR = 1e-4  # added to probabilities before their logarithm is taken
 
 
-class MapOnly(ViewTransformer):
-    """What a `ViewTransformer` has before it learns anything: registration at its initial constants.
+class MapOnly(ViewModel):
+    """A map of the memories by `Registration`, with constants.
 
     It completes a view as the map shows it at the place in question, and what the given view shows of it; of that, one
     sees the cells that light reaches. If it is not known what one of these cells is, the answer is "I don't know". The
@@ -25,13 +26,24 @@ class MapOnly(ViewTransformer):
 
     Args:
         size: width of the rooms in cells, the walls around included.
+        contradiction: evidence of two cells that differ against their being at one place.
+        given: weight of the given view against that of the map where both show a cell. `MapOnly.for_errors` has weights
+            for views with errors.
     """
 
-    def __init__(self, size: int = SIZE) -> None:
-        ESWM.__init__(self, ViewTransformerConfig(size=size, layers=0))  # and none of the layers of its class
-        self.codec = EgocentricCodec(dim=1, cell_dim=1)  # only to refuse views that are none
+    def __init__(self, size: int = SIZE, contradiction: float = -4.0, given: float = 1e6) -> None:
+        super().__init__(OverlapConfig(size=size, layers=0))
+        self.codec = ViewCodec()
         self.registration = Registration(size)
+        evidence = self.registration.evidence
+        evidence.data[evidence == evidence.min()] = contradiction
+        self.given = given
         self.requires_grad_(False).eval()
+
+    @staticmethod
+    def for_errors(size: int = SIZE) -> MapOnly:
+        """With weights for views with errors: the given view is one more vote, and a contradiction counts less."""
+        return MapOnly(size, contradiction=-1.5, given=0.6)
 
     def encode(self, memories: Tensor) -> EncodedBank:
         self.check_length(memories)
@@ -51,8 +63,6 @@ class MapOnly(ViewTransformer):
         unknown = torch.logit(1 - known, eps=FLOOR)[..., None].expand(-1, -1, 2)
         return ViewPrediction(view, self._action_between(bank, source, end), view, unknown)
 
-    layers = ESWM.layers  # refuses: there are no tokens
-
     def look_up(self, bank: EncodedBank, given: Tensor, motion: Tensor) -> Tensor:
         """(B, Q, 25, 8) what the map shows around the places to which motions (B, Q) lead from views (B, Q, 25)."""
         registration, views = self.registration, bank.cache
@@ -67,14 +77,22 @@ class MapOnly(ViewTransformer):
             given view shows the least certain of the cells that one sees.
         """
         shown = kinds_of(self.registration.carry_over(given, motion))
-        cells = torch.where(shown.sum(-1, keepdim=True) > 0, shown, mapped)
+        known = (shown + mapped).sum(-1, keepdim=True).clamp(max=1)
+        cells = mapped + self.given * shown
+        cells = cells * (known / cells.sum(-1, keepdim=True).clamp(min=FLOOR))
         cells[..., HERE, :] = 0.0
-        cells[..., HERE, EMPTY - 1] = 1.0  # one never sees what one stands on
+        cells[..., HERE, EMPTY - 1] = known[..., HERE, :] = 1.0  # one never sees what one stands on
         walls = (cells[..., WALL - 1] > 0.5).cpu().numpy()
         lit = torch.from_numpy(is_lit(walls)).to(cells.device)[..., None]  # (B, Q, 25, 1)
-        known = torch.where(lit, cells.sum(-1, keepdim=True), 1.0).amin((2, 3)).clamp(max=1)
+        known = torch.where(lit, known, 1.0).amin((2, 3))
         view = torch.cat([~lit, cells * lit], -1) + FLOOR  # the first class is UNSEEN
         return (view / view.sum(-1, keepdim=True)).log(), known
+
+    def is_blocked(self, before: Tensor, after: Tensor) -> Tensor:
+        return self.registration.is_blocked(before, after)
+
+    def contradicted(self, memories: Tensor, seen: Tensor) -> Tensor:
+        return self.registration.contradicted(memories, seen)
 
     def _action_between(self, bank: EncodedBank, source: Tensor, end: Tensor) -> Tensor:
         """(B, Q, 4) log-likelihoods of the end view (B, Q, 25) after each action; those of queries without it are 0."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eswm_gym.agents import Agent, ESWMAgent
+from eswm_gym.agents.baselines import MapOnly, OverlapOnly
 from eswm_gym.analysis import untrained
 from eswm_gym.world_model import ESWM, available, load_model, load_pretrained
 from eswm_gym.world_model.lookup import Lookup, PathIntegrator
@@ -15,6 +16,7 @@ from eswm_gym.world_model.pretrained import model_info, read_info
 
 T = TypeVar("T")
 PARTS = ("eswm-untrained", "rules", "eswm-memories-alone", "eswm-model-alone")
+ONE_IN = {"eswm-untrained": 30}
 WEIGHTS = Path(__file__).parents[1] / "weights"
 
 
@@ -60,11 +62,23 @@ def agents_in_part(model: ESWM) -> dict[str, Agent]:
     return dict(zip(PARTS, agents, strict=True))
 
 
+def view_models(device: str) -> dict[str, ESWM]:
+    """The models of MiniGrid's views by method, those that were not trained among them; see `benchmarks/README.md`."""
+    eswm = find_model("minigrid", device)
+    return {
+        "eswm": eswm,
+        "eswm-untrained": untrained(eswm.config).to(device),
+        "overlap-only": OverlapOnly().to(device),
+        "map-only": MapOnly().to(device),
+        "map-votes": MapOnly.for_errors().to(device),
+    }
+
+
 def share_of(method: str, episodes: Sequence[T], few: Collection[str] = (), least: int = 2) -> Sequence[T]:
-    """All episodes; two of the methods that are to meet few; of an untrained network one in 30 and so many at least,
-    since whatever happens surprises it, which takes long."""
-    if method == "eswm-untrained":
-        return episodes[: max(least, len(episodes) // 30)]
+    """All episodes; two of the methods that are to meet few; one in so many, and `least`, of those that learned little,
+    since whatever happens surprises them, which takes long."""
+    if method in ONE_IN:
+        return episodes[: max(least, len(episodes) // ONE_IN[method])]
     return episodes[:2] if method in few else episodes
 
 

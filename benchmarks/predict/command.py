@@ -4,8 +4,9 @@ training, its sweeps over sizes, and its training of the other models on non-min
 
 Measures by kind of query and masked component: `accuracy`, the answer is the generating transition's, the paper's
 measure; `validity`, the completed transition is true in the room; both count "I don't know" as right for an unsolvable
-query. In MiniGrid, where states are views of 25 cells, `accuracy` is of whole views and `cells` of their cells, over
-the queries that the bank determines (see `eswm_gym.rooms.grid.move_kinds`).
+query. In MiniGrid, where states are views of 25 cells, `views` counts whole views and `cells` their cells, over the
+queries that the bank determines (see `eswm_gym.rooms.grid.move_kinds`); `determined` is the share of all questions that
+it does.
 
   shipped       the shipped `random-wall` at both sizes, and in Open Arena, which it was not trained on
   random-wall   models with about a million parameters and the same minutes of training; eswm-t-longer and
@@ -21,8 +22,10 @@ the queries that the bank determines (see `eswm_gym.rooms.grid.move_kinds`).
   integration   banks of all sizes, noisy banks, entropy and path length, informative memories; eswm-t-dense was trained
                 on dense banks
   duplicates    locations that share a state, told apart by the moves that led there
-  minigrid      views; map-only: nothing learned, the memories put together as a map; majority: the commonest class of
-                each cell and the commonest action; copy: the given view
+  minigrid      views, and in `minigrid-noise` views with errors, along the share of wrong cells; overlap-only: what the
+                model learns replaced by constants; map-only: the memories put together as a map; map-votes: the same
+                with constants for errors; majority: the commonest class of each cell and the commonest action; copy:
+                the given view
 """
 
 from __future__ import annotations
@@ -66,11 +69,11 @@ def show(rows: Sequence[Row]) -> None:
     """Print, for each setting, accuracies as a table of methods with the paper's below ours, then the other rows."""
     for setting in dict.fromkeys(row.setting for row in rows):
         found = {(row.method, row.metric): row for row in rows if row.setting == setting}
-        columns = dict.fromkeys(metric for _, metric in found if metric.startswith("accuracy/"))
+        columns = dict.fromkeys(metric for _, metric in found if metric.startswith(("accuracy/", "views/")))
         methods = dict.fromkeys(method for method, metric in found if metric in columns)
         if columns:
             width = max(map(len, methods)) + len("  paper")
-            names = [column.removeprefix("accuracy/") for column in columns]
+            names = [column.split("/", 1)[1] for column in columns]
             print(f"\n{setting + ', accuracy':{width}}" + "".join(f"{name:>{len(name) + 2}}" for name in names))
             for method in methods:
                 cells = [found.get((method, column)) for column in columns]
@@ -81,6 +84,6 @@ def show(rows: Sequence[Row]) -> None:
                         texts = ["" if value is None else f"{value:.3f}" for value in values]
                         line = (f"{text:>{len(name) + 2}}" for text, name in zip(texts, names, strict=True))
                         print(f"{label:{width}}" + "".join(line))
-    others = [row for row in rows if not row.metric.startswith(("accuracy/", "validity/", "loss_"))]
+    others = [row for row in rows if not row.metric.startswith(("accuracy/", "views/", "validity/", "loss_"))]
     if others:
         print_blocks(others)

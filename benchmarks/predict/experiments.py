@@ -7,18 +7,20 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from common.cli import model_seed
-from common.models import find_info, find_model
+from common.intervals import mean
+from common.models import find_info, find_model, view_models
 from common.plots import by_method, by_metric, draw_bars, draw_curves
 from common.progress import progress
 from common.rows import Found, Row, Test
 from duplicates import duplicate_rows, plot_duplicates
 from integration import integration_rows, plot_integration
 
-from eswm_gym.agents.baselines import MapOnly
 from eswm_gym.rooms import RoomConfig
-from eswm_gym.rooms.transitions import COMPONENTS
-from eswm_gym.world_model.evaluate import baselines
+from eswm_gym.rooms.grid import GridBankBatch, move_kinds
+from eswm_gym.rooms.transitions import COMPONENTS, Kind
+from eswm_gym.world_model.evaluate import baselines, held_out, judge
 from eswm_gym.world_model.lookup import Lookup, PathIntegrator
 from eswm_gym.world_model.presets import PRESETS
 from predict.measures import Run, view_rows
@@ -29,6 +31,7 @@ COMPARED = {
 }
 HEADS = ("6l-2h", "6l-4h", "6l-8h", "6l-16h")
 LAYERS = ("2l-8h", "4l-8h", "6l-8h", "8l-8h")
+WRONG_CELLS = (0.0, 0.05, 0.1, 0.15)
 ATTENTION = ("cross", "cross-relations", "joint", "joint-relations", "cross-unaligned")
 
 
@@ -124,12 +127,37 @@ def duplicates(run: Run) -> Found:
 
 
 def minigrid(run: Run) -> Found:
-    rows = run.measure("eswm", find_model("minigrid", run.device), PRESETS["minigrid"].settings)
-    rows += run.measure("map-only", MapOnly().to(run.device), PRESETS["minigrid"].settings)
-    source = PRESETS["minigrid"].settings["minigrid"]
-    for method, metrics in baselines(source, run.rooms, model_seed(run.seed)).items():
-        rows += view_rows("minigrid", method, metrics)
-    return Found(rows)
+    """Views without errors, and with errors in bank and query, beside what needs no training."""
+    source, seed = PRESETS["minigrid"].settings["minigrid"], model_seed(run.seed)
+    models = view_models(run.device)
+    rows: list[Row] = []
+    for method, model in progress(models.items(), "minigrid"):
+        rows += view_rows("minigrid", method, judge(model, source, run.rooms, seed), run.seed)
+        for share in WRONG_CELLS:
+            noisy = replace(source, wrong_cells=(share, share))  # type: ignore[type-var]  # a GridSource
+            judged = judge(model, noisy, run.rooms, seed)
+            rows += view_rows("minigrid-noise", method, judged, run.seed, along="wrong_cells", at=share)
+    for method, judged in baselines(source, run.rooms, seed).items():
+        rows += view_rows("minigrid", method, judged, run.seed)
+    determined = [
+        share for banks, *_ in held_out(source, run.rooms, seed, chunk=50) for share in determined_share(banks)
+    ]
+    rows.append(Row("minigrid", "all", "determined", *mean(determined, run.seed)))
+    return Found(rows, partial(draw_errors, rows))
+
+
+def determined_share(banks: GridBankBatch) -> np.ndarray:
+    """(B,) float, the share of all questions about moves from free poses whose answer a bank determines."""
+    kinds, free = move_kinds(banks), banks.rooms.free  # (B, P, 3, 3) and (B, P)
+    determined = np.isin(kinds, (Kind.UNSEEN, Kind.SEEN)).mean((2, 3))
+    return (determined * free).sum(1) / free.sum(1)
+
+
+def draw_errors(rows: Sequence[Row], folder: Path) -> None:
+    """Whole views and cells that are right by the share of cells that are wrong."""
+    shown = ("views/unseen/end", "cells/unseen/end")
+    some = [row for row in rows if row.setting == "minigrid-noise" and row.metric in shown]
+    draw_curves(some, folder, "predict-errors", panel=by_metric, line=by_method)
 
 
 def draw_comparison(rows: Sequence[Row], setting: str, folder: Path) -> None:

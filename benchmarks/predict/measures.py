@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from common.cli import model_seed
-from common.intervals import over_rooms, wilson
+from common.intervals import over_rooms
 from common.models import find_info, find_model
 from common.rows import Row
 
-from eswm_gym.rooms.transitions import Source
+from eswm_gym.rooms.transitions import ACTION, Kind, Source
 from eswm_gym.world_model import ESWM
 from eswm_gym.world_model.evaluate import Judged, cells_of, judge
 from eswm_gym.world_model.presets import PRESETS
@@ -66,10 +67,7 @@ class Run:
         rows = []
         for setting, source in settings.items():
             judged = judge(model, source, self.rooms, model_seed(self.seed))
-            if judged.valid is None:  # views
-                rows += view_rows(setting, method, judged.metrics())
-            else:
-                rows += rows_of(setting, method, judged, self.seed)
+            rows += rows_of(setting, method, judged, self.seed)
         return rows
 
     def trained(self, name: str, method: str) -> list[Row]:
@@ -101,15 +99,15 @@ def rows_of(setting: str, method: str, judged: Judged, seed: int) -> list[Row]:
     return rows
 
 
-def view_rows(setting: str, method: str, metrics: Mapping[str, float]) -> list[Row]:
-    """Rows of the measures of MiniGrid's views."""
+def view_rows(setting: str, method: str, judged: Judged, seed: int, **along: Any) -> list[Row]:
+    """Rows of the measures of MiniGrid's views: `views` counts whole ones, `cells` their cells, `accuracy` actions and
+    "I don't know"; intervals are over rooms."""
     rows = []
-    for name, value in metrics.items():
-        measure, _, cell = name.partition("/")
-        if measure in ("accuracy", "cells"):
-            n = int(metrics[f"n/{cell}"])
-            # The cells of a view are not independent, so that their share has no such interval.
-            rows.append(
-                Row(setting, method, name, value, None if measure == "cells" else wilson(round(value * n), n), n)
-            )
+    for kind, component, name, cell in cells_of(judged.kind, judged.masked):
+        measures = {"accuracy": judged.accurate}
+        if component != ACTION and kind != Kind.UNSOLVABLE:
+            measures = {"views": judged.accurate, "cells": judged.cells}
+        for measure, right in measures.items():
+            found = over_rooms(right, cell, seed)._replace(n=int(cell.sum()))
+            rows.append(Row(setting, method, f"{measure}/{name}", *found, **along))
     return rows

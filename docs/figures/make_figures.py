@@ -165,8 +165,8 @@ def draw_view(axes: Axes, view: np.ndarray, x0: float, y0: float, size: float = 
     axes.add_patch(RegularPolygon((x0 + 2.5 * size, y0 + 0.45 * size), 3, radius=0.3 * size, facecolor=INK))
 
 
-def registration() -> None:
-    """A MiniGrid room, two views of it, and the map on which they agree."""
+def overlap() -> None:
+    """A MiniGrid room, two views of it, and how they lie to each other."""
     grid = generate_grids(np.random.default_rng(3), 1, GridConfig())
     poses = [(6, 5, 3), (7, 6, 2)]  # views that share seven cells
     views = views_of(grid, np.array([[pose_index(9, *pose) for pose in poses]]))[0]
@@ -188,7 +188,7 @@ def registration() -> None:
     draw_view(axes, views[1], 16.6, 3.9, 0.9, ORANGE)
     axes.text(16, 2.6, "two views: no compass, no position", ha="center", fontsize=9.5, color=INK)
     axes.text(4.5, 9.4, "the room", ha="center", fontsize=9.5, color=INK)
-    axes.text(26.5, 9.4, "the map that they form", ha="center", fontsize=9.5, color=INK)
+    axes.text(26.5, 9.4, "how they overlap", ha="center", fontsize=9.5, color=INK)
     drawn: set[tuple[int, int]] = set()
     for view, seen, colour in zip(views, cells, (TEAL, ORANGE), strict=True):
         shown = [
@@ -217,12 +217,12 @@ def registration() -> None:
         )
     arrow(axes, (9.4, 5), (10.6, 5), SOFT)
     arrow(axes, (21.3, 5), (22.3, 5), SOFT)
-    save(figure, "registration")
+    save(figure, "overlap")
 
 
 if __name__ == "__main__":
     plt.rcParams.update(
         {"svg.fonttype": "path", "svg.hashsalt": "eswm", "font.family": "DejaVu Sans", "axes.titley": 1.0}
     )
-    for draw in (memory_bank, world_model, loop, registration):
+    for draw in (memory_bank, world_model, loop, overlap):
         draw()

@@ -109,6 +109,10 @@ class Queries(Protocol):
         """(B, Q, W) int, the whole true transitions."""
 
     @property
+    def shown(self) -> np.ndarray:
+        """(B, Q, W) int, the transitions as an agent sees them, with errors where it makes some."""
+
+    @property
     def masked(self) -> np.ndarray:
         """(B, Q) int, which component is masked: SOURCE, ACTION or END."""
 
@@ -147,7 +151,7 @@ def to_problems(banks: Banks, queries: Queries, capacity: int | None = None) -> 
     """
     truth = queries.transitions
     memories = pad(banks.transitions(), capacity)
-    return Problems(memories, mask(truth, queries.masked), truth, queries.masked, queries.unknown)
+    return Problems(memories, mask(queries.shown, queries.masked), truth, queries.masked, queries.unknown)
 
 
 class Source(Protocol):

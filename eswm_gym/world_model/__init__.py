@@ -6,6 +6,7 @@ from eswm_gym.world_model.emwm import EMWM, EMWMConfig
 from eswm_gym.world_model.eswm import ESWM, EncodedBank, ModelConfig
 from eswm_gym.world_model.lookup import Lookup, PathIntegrator
 from eswm_gym.world_model.numbered import NumberedActions
+from eswm_gym.world_model.overlap_model import OverlapConfig, OverlapModel
 from eswm_gym.world_model.predictions import Answer, Imagined, Prediction, ViewPrediction
 from eswm_gym.world_model.pretrained import (
     available,
@@ -16,6 +17,7 @@ from eswm_gym.world_model.pretrained import (
 from eswm_gym.world_model.recurrent import Recurrent, RecurrentConfig
 from eswm_gym.world_model.tem_t import TEMT, TEMTConfig
 from eswm_gym.world_model.transformer import Transformer, TransformerConfig
+from eswm_gym.world_model.view_model import ViewModel
 from eswm_gym.world_model.view_transformer import ViewTransformer, ViewTransformerConfig
 
 __all__ = [
@@ -34,6 +36,8 @@ __all__ = [
     "Lookup",
     "ModelConfig",
     "NumberedActions",
+    "OverlapConfig",
+    "OverlapModel",
     "PathIntegrator",
     "Prediction",
     "Recurrent",
@@ -41,6 +45,7 @@ __all__ = [
     "TEMTConfig",
     "Transformer",
     "TransformerConfig",
+    "ViewModel",
     "ViewPrediction",
     "ViewTransformer",
     "ViewTransformerConfig",

@@ -139,8 +139,22 @@ CodecName = Literal["integer", "binary"]
 CODECS: dict[str, type[IntegerCodec]] = {"integer": IntegerCodec, "binary": BinaryCodec}  # of symbols
 
 
-class EgocentricCodec(Codec):
-    """States are egocentric views of 25 cells, each of nine classes (paper: "MiniGrid" in "Training Details").
+class ViewCodec(Codec):
+    """States are egocentric views of 25 cells, each of nine classes; for architectures that embed no whole views."""
+
+    cells = N_CELLS
+    n_classes = N_CLASSES
+    refusal = "cell {} of a view is outside the classes 0 ... {}"
+
+    def embed(self, source: Tensor, end: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} embeds no views")
+
+    def read_out(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError(f"{type(self).__name__} has no heads")
+
+
+class EgocentricCodec(ViewCodec):
+    """Embeds and predicts views as the paper does ("MiniGrid" in "Training Details").
 
     Each cell is embedded by itself; the embeddings side by side are projected to the width of a token. The read-out is
     25 classifications.
@@ -149,10 +163,6 @@ class EgocentricCodec(Codec):
         dim: width of a token.
         cell_dim: width of the embedding of a cell.
     """
-
-    cells = N_CELLS
-    n_classes = N_CLASSES
-    refusal = "cell {} of a view is outside the classes 0 ... {}"
 
     def __init__(self, dim: int, cell_dim: int = 64) -> None:
         super().__init__()

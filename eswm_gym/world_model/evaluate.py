@@ -157,11 +157,9 @@ def concatenate(judged: list[Judged]) -> Judged:
     )
 
 
-def baselines(
-    source: Source, n_rooms: int = 500, seed: int = VALIDATION_SEED, chunk: int = 100
-) -> dict[str, dict[str, float]]:
-    """The measures of `evaluate` for "majority", the commonest class of each cell and action, and "copy", the given
-    state. Neither ever says "I don't know"."""
+def baselines(source: Source, n_rooms: int = 500, seed: int = VALIDATION_SEED, chunk: int = 100) -> dict[str, Judged]:
+    """The answers of "majority", the commonest class of each cell and action, and "copy", the given state. Neither ever
+    says "I don't know"."""
     others = [problems for *_, problems in held_out(source, 100, seed + 1, chunk)]
     states = np.concatenate([_masked_state(p)[p.masked != ACTION] for p in others])
     actions = np.concatenate([parts(p.truth)[1][p.masked == ACTION, 0] for p in others])
@@ -175,7 +173,7 @@ def baselines(
         for name, cells in (("majority", np.broadcast_to(common, given.shape)), ("copy", given)):
             answer = Answer(cells, np.full(shape, action), np.zeros(shape, bool))
             found[name].append(judge_answers(answer, source, banks, queries, problems))
-    return {name: concatenate(judged).metrics() for name, judged in found.items()}
+    return {name: concatenate(judged) for name, judged in found.items()}
 
 
 def _masked_state(problems: Problems) -> np.ndarray:

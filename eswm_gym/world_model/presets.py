@@ -11,6 +11,7 @@ from eswm_gym.rooms.transitions import ACTION, END, Source
 from eswm_gym.world_model.codecs import CodecName
 from eswm_gym.world_model.emwm import EMWMConfig
 from eswm_gym.world_model.eswm import ModelConfig
+from eswm_gym.world_model.overlap_model import OverlapConfig
 from eswm_gym.world_model.recurrent import RecurrentConfig
 from eswm_gym.world_model.tem_t import TEMTConfig
 from eswm_gym.world_model.transformer import TransformerConfig
@@ -138,8 +139,17 @@ _LATTICES = {
     for shape in _SIZES
 }
 
-_COVER = GridSource(GridConfig(), "cover", share=0.65, hidden=0.6)
-_VIEWS = (_COVER, GridSource(GridConfig(), "walk", share=0.35))
+_COVER = GridSource(GridConfig(), "cover", hidden=0.6)
+_ERRORS = (0.0, 0.15)  # least and greatest share of wrong cells in training
+_VIEWS = (
+    replace(_COVER, share=0.3, looks=0.08),
+    replace(_COVER, share=0.4, looks=0.08, wrong_cells=_ERRORS),
+    GridSource(GridConfig(), "walk", share=0.1, steps=32, looks=0.08),
+    GridSource(GridConfig(), "walk", share=0.2, steps=32, looks=0.08, wrong_cells=_ERRORS),
+)
+_VIEW_SETTINGS = {"minigrid": _COVER} | {
+    f"minigrid-noise-{percent}": replace(_COVER, wrong_cells=(percent / 100, percent / 100)) for percent in (5, 10, 15)
+}
 
 _TINY = RoomConfig.random_wall(1, wall_length=(0, 1), hidden=0.3)
 # Trained on the states with an odd number of ones among their bits and tested on the others: of odd numbers the last
@@ -270,19 +280,9 @@ PRESETS = {
         rooms=12,
         lr=1e-3,
     ),
-    # MiniGrid: egocentric views; and the same without registration, the paper's transformer in our blocks.
-    "minigrid": Preset(
-        model=ViewTransformerConfig(dim=128, layers=4),
-        sources=_VIEWS,
-        settings={"minigrid": _COVER},
-        queries=32,
-    ),
-    "minigrid-plain": Preset(
-        model=ViewTransformerConfig(dim=128, layers=6, registration=False),
-        sources=_VIEWS,
-        settings={"minigrid": _COVER},
-        queries=32,
-    ),
+    # MiniGrid: egocentric views, some of them with errors, by overlap; and the paper's transformer in our blocks.
+    "minigrid": Preset(OverlapConfig(), _VIEWS, _VIEW_SETTINGS, rooms=8, lr=1.5e-3),
+    "minigrid-plain": Preset(ViewTransformerConfig(dim=128, layers=6), _VIEWS, _VIEW_SETTINGS, queries=32),
     # A small problem that learns in a minute: for trying things out, and for the tests.
     "tiny": Preset(
         model=TransformerConfig(n_states=7, dim=32, layers=2, heads=2, state_embeddings=False),

@@ -20,6 +20,7 @@ from torch import Tensor
 from eswm_gym.files import CheckpointError, checksum_of, flush, read_json, replacing, sha256_of
 from eswm_gym.world_model.emwm import EMWM, EMWMConfig
 from eswm_gym.world_model.eswm import ESWM, ModelConfig
+from eswm_gym.world_model.overlap_model import OverlapConfig, OverlapModel
 from eswm_gym.world_model.recurrent import Recurrent, RecurrentConfig
 from eswm_gym.world_model.tem_t import TEMT, TEMTConfig
 from eswm_gym.world_model.transformer import Transformer, TransformerConfig
@@ -32,6 +33,7 @@ ARCHITECTURES: dict[str, tuple[Any, Any]] = {
     "recurrent": (Recurrent, RecurrentConfig),
     "tem-t": (TEMT, TEMTConfig),
     "emwm": (EMWM, EMWMConfig),
+    "overlap": (OverlapModel, OverlapConfig),
     "view-transformer": (ViewTransformer, ViewTransformerConfig),
 }
 

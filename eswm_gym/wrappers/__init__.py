@@ -8,6 +8,7 @@ from eswm_gym.wrappers.for_sb3 import for_sb3
 from eswm_gym.wrappers.history import History
 from eswm_gym.wrappers.many_goals import ManyGoals
 from eswm_gym.wrappers.memory_bank_observation import MemoryBankObservation
+from eswm_gym.wrappers.view_errors import ViewErrors
 
 __all__ = [
     "AbsoluteMoves",
@@ -19,5 +20,6 @@ __all__ = [
     "ManyGoals",
     "MemoryBankObservation",
     "Poses",
+    "ViewErrors",
     "for_sb3",
 ]

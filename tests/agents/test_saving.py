@@ -16,6 +16,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from view_models import placing_model
 
 import eswm_gym  # noqa: F401
 from eswm_gym.agents import ESWMAgent, MemoryBank, Place, saving
@@ -23,8 +24,6 @@ from eswm_gym.world_model import (
     CheckpointError,
     Transformer,
     TransformerConfig,
-    ViewTransformer,
-    ViewTransformerConfig,
     available,
     load_model,
     save_model,
@@ -43,10 +42,9 @@ def random_wall():
 
 @pytest.fixture(scope="module")
 def views(tmp_path_factory):
-    """A model of views that was never trained: the map that it reads is enough to get about."""
+    """A model of views that was never trained: that it finds poses is enough to get about."""
     path = tmp_path_factory.mktemp("views") / "model.safetensors"
-    torch.manual_seed(0)
-    save_model(ViewTransformer(ViewTransformerConfig(dim=8, layers=1, heads=1, cell_dim=2)), path)
+    save_model(placing_model(), path)
     return path
 
 

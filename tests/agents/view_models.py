@@ -6,6 +6,9 @@ from torch.nn.functional import one_hot
 
 import eswm_gym  # noqa: F401
 from eswm_gym.agents import MemoryBank
+from eswm_gym.agents.baselines import MapOnly
+from eswm_gym.agents.baselines.overlap_only import OverlapOnly
+from eswm_gym.agents.baselines.registration import kinds_of, motion_of
 from eswm_gym.agents.states import ViewAlbum, view_number
 from eswm_gym.rooms.grid import (
     EMPTY,
@@ -17,8 +20,15 @@ from eswm_gym.rooms.grid import (
     generate_grids,
 )
 from eswm_gym.rooms.grid.views import is_lit
-from eswm_gym.world_model import EncodedBank, ViewPrediction, ViewTransformer, ViewTransformerConfig
-from eswm_gym.world_model.registration import kinds_of, motion_of
+from eswm_gym.world_model import (
+    EncodedBank,
+    OverlapConfig,
+    OverlapModel,
+    ViewPrediction,
+    ViewTransformer,
+    ViewTransformerConfig,
+)
+from eswm_gym.world_model.overlap_model import DOUBTS
 
 TINY = ViewTransformerConfig(dim=4, layers=1, heads=1, cell_dim=1)
 
@@ -52,11 +62,11 @@ class TrueModel(ViewTransformer):
         return ViewPrediction(end, torch.zeros(*query.shape[:2], 4), end, unknown)
 
 
-class Surveyor(ViewTransformer):
+class Surveyor(MapOnly):
     """Puts the bank together as a map, and is certain of a view when the map shows all that light reaches in it."""
 
     def __init__(self) -> None:
-        super().__init__(TINY)
+        super().__init__()
         self.passes = 0
 
     def encode(self, memories):
@@ -101,3 +111,18 @@ def numbers(room: GridBatch) -> np.ndarray:
 def bank_of(rows: np.ndarray) -> tuple[MemoryBank, ViewAlbum]:
     album = ViewAlbum()
     return MemoryBank(album.transitions(rows), n_actions=3), album
+
+
+def placing_model(dim: int = 8) -> OverlapModel:
+    """A model that never learned, but finds poses: it is sure of what memories and the given view show."""
+    torch.manual_seed(0)
+    model = OverlapModel(OverlapConfig(dim=dim, layers=1))
+    model.localization.load_state_dict(OverlapOnly().localization.state_dict())
+    with torch.no_grad():
+        for weight in (model.action_head.weight, model.unknown.weight):
+            weight.zero_()
+        model.trust.bias.fill_(8.0)
+        model.action_head.bias.zero_()
+        model.unknown.weight[:, -DOUBTS:] = 5.0  # of cells that it is not sure of
+        model.unknown.bias.fill_(-5.0)
+    return model.eval().requires_grad_(False)

@@ -15,7 +15,15 @@ from eswm_gym.agents import ESWMAgent, MemoryBank, imagine_tables
 from eswm_gym.agents.states import ViewAlbum
 from eswm_gym.agents.views import imagine_views
 from eswm_gym.rooms.grid import EMPTY, HERE, GridConfig, cover_bank, generate_grids
-from eswm_gym.world_model import Transformer, TransformerConfig, ViewTransformer, ViewTransformerConfig, load_pretrained
+from eswm_gym.world_model import (
+    OverlapConfig,
+    OverlapModel,
+    Transformer,
+    TransformerConfig,
+    ViewTransformer,
+    ViewTransformerConfig,
+    load_pretrained,
+)
 
 few = settings(max_examples=40, deadline=None)
 numbers = st.integers(-3, 70) | st.integers(-(2**70), 2**70)
@@ -233,11 +241,10 @@ def test_masks_of_another_length_or_of_no_action(random_wall, mask):
 # Views
 
 
-@pytest.fixture(scope="module")
-def view_agent():
+@pytest.fixture(scope="module", params=[True, False], ids=["trusting", "doubting"])
+def view_agent(request):
     torch.manual_seed(0)
-    model = ViewTransformer(ViewTransformerConfig(dim=8, layers=1, heads=1, cell_dim=2)).eval()
-    return ESWMAgent(model, seed=0)
+    return ESWMAgent(OverlapModel(OverlapConfig(dim=16, layers=1)).eval(), seed=0, trust_memory=request.param)
 
 
 @few
@@ -282,6 +289,7 @@ def damage(model, name: str, value: float):
 
 SMALL = Transformer(TransformerConfig(n_states=9, dim=8, layers=1, heads=1)).eval()
 VIEWS = ViewTransformer(ViewTransformerConfig(dim=8, layers=1, heads=1, cell_dim=2)).eval()
+OVERLAP = OverlapModel(OverlapConfig(dim=16, layers=1)).eval()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -301,10 +309,11 @@ def test_a_model_that_predicts_nan_is_named_and_makes_no_plan(name, value):
             ask()
 
 
+@pytest.mark.parametrize("model", [VIEWS, OVERLAP], ids=["plain", "overlap"])
 @pytest.mark.parametrize("name", ["norm.weight", "unknown.weight"])
-def test_a_model_of_views_that_predicts_nan(name):
+def test_a_model_of_views_that_predicts_nan(model, name):
     rng, album = np.random.default_rng(0), ViewAlbum()
     rows = cover_bank(generate_grids(rng, 1, GridConfig())[0], rng)
     bank = MemoryBank(album.transitions(rows), n_actions=3)
-    with pytest.raises(ValueError, match="ViewTransformer predicts nan"):
-        imagine_views(damage(VIEWS, name, float("nan")), [bank], [album])
+    with pytest.raises(ValueError, match=f"{type(model).__name__} predicts nan"):
+        imagine_views(damage(model, name, float("nan")), [bank], [album])

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eswm_gym.world_model.codecs import BinaryCodec, IntegerCodec
+from eswm_gym.world_model.codecs import BinaryCodec, EgocentricCodec, IntegerCodec, ViewCodec
 
 SIZE = 5
 anything = st.lists(st.integers(-1, SIZE - 1), min_size=1, max_size=6)
@@ -102,3 +102,18 @@ def test_binary_has_only_the_weights_it_needs_and_refuses_what_is_not_bits():
             BinaryCodec(n_states, dim)
     with pytest.raises(ValueError, match="state 8 is outside"):
         binary().check(torch.tensor([8]))
+
+
+def test_a_codec_of_views_that_embeds_none():
+    """It says what a view is, and nothing else; the one that embeds them is of the same kind."""
+    codec = ViewCodec()
+    assert (codec.cells, codec.n_classes) == (25, 9) and not list(codec.parameters())
+    codec.check(torch.arange(9))
+    with pytest.raises(ValueError, match="cell 9 of a view is outside the classes 0 ... 8"):
+        codec.check(torch.tensor([2, 9]))
+    view = torch.zeros(1, 25, dtype=torch.int64)
+    with pytest.raises(NotImplementedError, match="ViewCodec embeds no views"):
+        codec.embed(view, view)
+    with pytest.raises(NotImplementedError, match="ViewCodec has no heads"):
+        codec.read_out(torch.zeros(1, 8))
+    assert isinstance(EgocentricCodec(8, 2), ViewCodec)

@@ -1,14 +1,16 @@
 """Held-out figures of MiniGrid's rooms with models whose answers are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from torch.nn.functional import one_hot
 
 from eswm_gym.rooms import Kind
-from eswm_gym.rooms.grid import GridConfig, GridSource
+from eswm_gym.rooms.grid import LOOK, PARTLY, UNDECIDED, GridConfig, GridSource
 from eswm_gym.rooms.transitions import COMPONENTS
-from eswm_gym.world_model import END, SOURCE, ViewPrediction, ViewTransformer, ViewTransformerConfig
+from eswm_gym.world_model import ACTION, END, SOURCE, ViewPrediction, ViewTransformer, ViewTransformerConfig
 from eswm_gym.world_model.evaluate import QUERIES, baselines, evaluate, held_out
 from eswm_gym.world_model.stream import to_tensors
 
@@ -20,9 +22,11 @@ N_ROOMS = 45  # two chunks of 20 and one of 5
 class Answers(ViewTransformer):
     """Answers the held-out queries in their order from what they were made of."""
 
-    def __init__(self, spoil=lambda prediction, queries: prediction, chunk: int = 20) -> None:
+    def __init__(
+        self, spoil=lambda prediction, queries: prediction, chunk: int = 20, rooms: GridSource = ROOMS
+    ) -> None:
         super().__init__(ViewTransformerConfig(dim=4, layers=1, heads=1, cell_dim=1))
-        self.problems = held_out(ROOMS, N_ROOMS, SEED, chunk)
+        self.problems = held_out(rooms, N_ROOMS, SEED, chunk)
         self.spoil = spoil
 
     def forward(self, memories, query):
@@ -75,6 +79,19 @@ def test_the_truth_is_right_everywhere():
     for kind in (Kind.UNSEEN, Kind.SEEN, Kind.UNSOLVABLE):
         for masked, part in enumerate(COMPONENTS):
             assert metrics.get(f"n/{kind.name.lower()}/{part}", 0) == n.get((kind, masked), 0)
+
+
+def test_where_views_have_errors_the_answer_without_them_is_right():
+    """Looks count in no figure but the loss."""
+    rooms = replace(ROOMS, wrong_cells=(0.2, 0.2), looks=0.2)
+    metrics = evaluate(Answers(rooms=rooms), rooms, N_ROOMS, SEED, chunk=20)
+    assert all(value == 1 for key, value in metrics.items() if key.startswith(("accuracy/", "cells/")))
+    assert metrics["loss"] == pytest.approx(0, abs=1e-4)
+    n, looks = sum(value for key, value in metrics.items() if key.startswith("n/")), 0
+    for _, queries, _ in held_out(rooms, N_ROOMS, SEED, 20):
+        n += (np.isin(queries.kind, (PARTLY, UNDECIDED)) | ((queries.kind == Kind.UNSOLVABLE) & (queries.masked == ACTION))).sum()
+        looks += (queries.transitions[..., 25] == LOOK).sum()
+    assert n + looks == N_ROOMS * QUERIES and looks > 0.1 * N_ROOMS * QUERIES
 
 
 def test_one_wrong_cell_is_a_wrong_view():
@@ -136,7 +153,7 @@ def test_chunks_make_no_difference():
 
 
 def test_baselines():
-    found = baselines(ROOMS, N_ROOMS, SEED, 20)
+    found = {name: judged.metrics() for name, judged in baselines(ROOMS, N_ROOMS, SEED, 20).items()}
     assert set(found) == {"majority", "copy"}
     views, given = [], []
     for _, queries, _ in held_out(ROOMS, N_ROOMS, SEED, 20):

@@ -17,7 +17,7 @@ from eswm_gym.world_model import (
     ModelConfig,
     Transformer,
     TransformerConfig,
-    ViewTransformer,
+    ViewModel,
     available,
     load_model,
     load_pretrained,
@@ -309,7 +309,7 @@ def test_every_shipped_model_loads_without_a_network(name, monkeypatch):
     assert model.config == type(model.config)(**info["config"])
     assert info["metrics"] and info["training"]["preset"] == name
     assert not any(parameter.requires_grad for parameter in model.parameters()) and not model.training
-    if isinstance(model, ViewTransformer):
+    if isinstance(model, ViewModel):
         view = torch.full((1, 1, 25), 2)  # nothing but plain floor
         left = torch.cat([view, torch.zeros(1, 1, 1, dtype=torch.int64), torch.full((1, 1, 25), -1)], 2)
         knows_nothing = model(torch.full((1, 1, 51), -1), left).unknown[0, 0, 1] > 0

@@ -9,6 +9,7 @@ from eswm_gym.rooms.grid.banks import (
     cover_banks,
     rows_of,
     walk_banks,
+    with_errors,
 )
 from eswm_gym.rooms.grid.layouts import (
     CLASSES,
@@ -22,7 +23,7 @@ from eswm_gym.rooms.grid.layouts import (
     classes_of,
     generate_grids,
 )
-from eswm_gym.rooms.grid.queries import UNDECIDED, GridQueryBatch, draw_queries, move_kinds
+from eswm_gym.rooms.grid.queries import LOOK, PARTLY, UNDECIDED, GridQueryBatch, draw_queries, move_kinds
 from eswm_gym.rooms.grid.source import GridSource
 from eswm_gym.rooms.grid.views import (
     AHEAD,
@@ -60,11 +61,13 @@ __all__ = [
     "HERE",
     "IN_FRONT",
     "LEFT",
+    "LOOK",
     "N_ACTIONS",
     "N_CELLS",
     "N_CLASSES",
     "N_HEADINGS",
     "OFFSETS",
+    "PARTLY",
     "RIGHT",
     "ROW",
     "SIZE",
@@ -97,4 +100,5 @@ __all__ = [
     "view_positions",
     "views_of",
     "walk_banks",
+    "with_errors",
 ]

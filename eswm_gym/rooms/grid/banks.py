@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eswm_gym.rooms.grid.layouts import WALL
+from eswm_gym.rooms.grid.layouts import N_CLASSES, UNSEEN, WALL
 from eswm_gym.rooms.grid.views import (
     FORWARD,
+    HERE,
     LEFT,
     N_ACTIONS,
     N_CELLS,
@@ -22,7 +23,7 @@ from eswm_gym.rooms.grid.views import (
     targets_of,
     views_of,
 )
-from eswm_gym.rooms.transitions import Moves, pack
+from eswm_gym.rooms.transitions import Moves, pack, parts
 
 # Two views that share so many floor cells tell how they lie to each other: with seven kinds of floor, six cells agree
 # by chance once in 100,000.
@@ -78,15 +79,20 @@ class GridBankBatch:
         rooms: the rooms.
         pose: (B, N) int, where each transition starts, -1 for padding.
         action: (B, N) int, -1 for padding.
+        wrong_cells: (B,) or one number, share of the cells of a view that are wrong or unseen; see `with_errors`.
+        seed: of the errors.
     """
 
     rooms: GridBatch
     pose: np.ndarray
     action: np.ndarray
+    wrong_cells: np.ndarray | float = 0.0
+    seed: int = 0
 
     def transitions(self) -> np.ndarray:
         """(B, N, 51) int64 rows: the cells of s_s, the action, the cells of s_e; -1 for padding."""
-        return rows_of(self.rooms, self.pose, self.action)
+        rng = np.random.default_rng(self.seed)
+        return with_errors(rng, rows_of(self.rooms, self.pose, self.action), self.wrong_cells)
 
     def known(self) -> np.ndarray:
         """(B, size * size) bool, the cells whose class the bank shows."""
@@ -110,6 +116,28 @@ def rows_of(rooms: GridBatch, pose: np.ndarray, action: np.ndarray) -> np.ndarra
     rows = np.concatenate([rooms.views[room, pose], action[..., None], rooms.views[room, end]], 2).astype(np.int64)
     rows[pose < 0] = -1
     return rows
+
+
+def with_errors(rng: np.random.Generator, rows: np.ndarray, share: np.ndarray | float) -> np.ndarray:
+    """The same transitions (B, N, 51) or views (B, N, 25) with errors: half of them another class, half UNSEEN.
+
+    Args:
+        rng: source of randomness.
+        rows: classes; -1 stays as it is.
+        share: (B,) or one number, the probability that a cell is wrong or unseen; the agent's own cell never is.
+    """
+    if not np.any(share):
+        return rows
+    shown = rows.copy()
+    for view in parts(shown)[::2] if rows.shape[-1] == ROW else [shown]:
+        draw = rng.random(view.shape)
+        share_of = np.reshape(share, (-1, 1, 1))
+        other = 1 + (view - 1 + rng.integers(1, N_CLASSES - 1, view.shape)) % (N_CLASSES - 1)
+        other = np.where(view == UNSEEN, rng.integers(1, N_CLASSES, view.shape), other)
+        noisy = np.where(draw < share_of / 2, other, np.where(draw < share_of, UNSEEN, view))
+        noisy[..., HERE] = view[..., HERE]
+        view[...] = np.where(view < 0, view, noisy)
+    return shown
 
 
 def cover_banks(rng: np.random.Generator, rooms: GridBatch, share: np.ndarray | float = 1.0) -> GridBankBatch:

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eswm_gym.rooms.grid.banks import OVERLAP, GridBankBatch, GridBatch, rows_of
+from eswm_gym.rooms.grid.banks import OVERLAP, GridBankBatch, GridBatch, rows_of, with_errors
 from eswm_gym.rooms.grid.views import FORWARD, LEFT, N_ACTIONS
-from eswm_gym.rooms.transitions import ACTION, END, SOURCE, Kind, draw_weighted
+from eswm_gym.rooms.transitions import ACTION, END, SOURCE, Kind, draw_weighted, parts
 
 UNDECIDED = -1  # kind of the queries that the bank does not determine, but of which it tells something
+KNOWN = -2  # kind of a look: the view is given
+PARTLY = -3  # kind of the queries whose masked view shows cells that are not known, but too few to be unsolvable
+LOOK = N_ACTIONS  # stands for an action that changes nothing
 UNKNOWN_FLOOR = 3  # so many unknown floor cells in the masked view make a query unsolvable
-MIX = (0.6, 0.15, 0.25)  # shares of unseen queries, of seen ones and of all others
+MIX = (0.55, 0.15, 0.1, 0.2)  # shares of unseen queries, of seen ones, of unsolvable ones and of all others
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,20 +26,22 @@ class GridQueryBatch:
         transitions: (B, Q, 51) int64, the whole true transitions.
         masked: (B, Q) int, the masked component: SOURCE, ACTION or END.
         kind: (B, Q) int of Kind, or UNDECIDED. The right answer to an unsolvable query is "I don't know".
+        shown: (B, Q, 51) int64, the transitions as the agent saw them, with the errors of its views.
     """
 
     transitions: np.ndarray
     masked: np.ndarray
     kind: np.ndarray
+    shown: np.ndarray
 
     @property
     def unknown(self) -> np.ndarray:
         """(B, Q) int64, 1: "I don't know" is right, 0: it is not, -1: it is neither right nor wrong."""
-        return np.where(self.kind == UNDECIDED, -1, self.kind == Kind.UNSOLVABLE)
+        return np.where(self.kind == UNDECIDED, -1, (self.kind == Kind.UNSOLVABLE) | (self.kind == PARTLY))
 
 
 def move_kinds(banks: GridBankBatch) -> np.ndarray:
-    """(B, P, 3, 3) int of Kind for each move (pose, action) and masked component; UNDECIDED for neither.
+    """(B, P, 3, 3) int of Kind for each move (pose, action) and masked component; PARTLY or UNDECIDED for neither.
 
     A bank determines the masked component (UNSEEN, or SEEN if it holds the transition) if
 
@@ -46,7 +51,8 @@ def move_kinds(banks: GridBankBatch) -> np.ndarray:
     - nothing else completes the query: a masked action has an effect that no other action has, and where the source of
       a step ahead is masked, it is clear whether the agent was blocked.
 
-    A masked view is UNSOLVABLE if it has three floor cells or more that neither the bank nor the given view shows.
+    A masked view is UNSOLVABLE if it has three floor cells or more that neither the bank nor the given view shows, and
+    PARTLY known if it has fewer of them, or walls. "I don't know" is right then as well, but no figure counts it.
     """
     rooms, known = banks.rooms, banks.known()
     room = np.arange(len(rooms))[:, None, None]
@@ -62,6 +68,8 @@ def move_kinds(banks: GridBankBatch) -> np.ndarray:
     solved = np.stack([source, _is_clear_action(rooms), placed[:, :, None] & all_known[1]], 3)
     solved[..., ACTION] &= placed[:, :, None] & placed[room, end]
     kind = np.full(solved.shape, UNDECIDED, np.int8)
+    kind[..., SOURCE][~all_known[0]] = PARTLY
+    kind[..., END][~all_known[1]] = PARTLY
     kind[..., SOURCE][too_little[0]] = Kind.UNSOLVABLE
     kind[..., END][too_little[1]] = Kind.UNSOLVABLE
     kind[solved] = Kind.UNSEEN
@@ -74,7 +82,7 @@ def move_kinds(banks: GridBankBatch) -> np.ndarray:
 
 
 def draw_queries(
-    rng: np.random.Generator, banks: GridBankBatch, n: int, mix: tuple[float, ...] = MIX
+    rng: np.random.Generator, banks: GridBankBatch, n: int, mix: tuple[float, ...] = MIX, looks: float = 0.0
 ) -> GridQueryBatch:
     """Draw n queries for each bank, each with one component masked.
 
@@ -82,8 +90,10 @@ def draw_queries(
         rng: source of randomness.
         banks: B banks.
         n: queries for each bank.
-        mix: shares of unseen, of seen and of all other moves from free poses; the share of what a room lacks goes to
-            the others.
+        mix: shares of unseen, of seen, of unsolvable and of all other moves from free poses; the share of what a room
+            lacks goes to the others.
+        looks: share of queries in place of these that ask for the given view itself, without errors: they have the
+            action LOOK, and their source is their end.
     """
     rooms = banks.rooms
     batch = len(rooms)
@@ -91,14 +101,19 @@ def draw_queries(
     free = np.repeat(rooms.free, N_ACTIONS * 3, 1)
     weight = np.zeros(kind.shape)
     for share, of_kind in zip(
-        mix, (kind == Kind.UNSEEN, kind == Kind.SEEN, (kind < 0) | (kind == Kind.UNSOLVABLE)), strict=True
+        mix, (kind == Kind.UNSEEN, kind == Kind.SEEN, kind == Kind.UNSOLVABLE, kind < 0), strict=True
     ):
         of_kind = of_kind & free
         weight += of_kind * (share / np.maximum(of_kind.sum(1, keepdims=True), 1))
     query = draw_weighted(rng, weight, n)
     move, masked = np.divmod(query, 3)
     pose, action = np.divmod(move, N_ACTIONS)
-    return GridQueryBatch(rows_of(rooms, pose, action), masked, np.take_along_axis(kind, query, 1))
+    rows, kind = rows_of(rooms, pose, action), np.take_along_axis(kind, query, 1)
+    look = rng.random(query.shape) < looks
+    source, acted, end = parts(rows)
+    end[look], acted[look] = source[look], LOOK
+    masked, kind = np.where(look, END, masked), np.where(look, KNOWN, kind)
+    return GridQueryBatch(rows, masked, kind, with_errors(rng, rows, banks.wrong_cells))
 
 
 def _is_clear_source(rooms: GridBatch) -> np.ndarray:

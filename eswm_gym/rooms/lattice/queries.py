@@ -33,6 +33,11 @@ class QueryBatch:
     action: np.ndarray
 
     @property
+    def shown(self) -> np.ndarray:
+        """(B, Q, 3) int64, the transitions as an agent sees them: without errors."""
+        return self.transitions
+
+    @property
     def unknown(self) -> np.ndarray:
         """(B, Q) int64, 1 where "I don't know" is right, else 0. It is right for queries of no kind, too."""
         return ((self.kind == Kind.UNSOLVABLE) | (self.kind < 0)).astype(np.int64)

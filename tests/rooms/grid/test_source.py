@@ -22,10 +22,13 @@ def test_problems_by_hand():
     banks = GridBankBatch(rooms, np.array([[pose, -1]]), np.array([[1, -1]]))
     source, end = np.arange(25) % 9, np.arange(25) % 7 + 1
     row = np.concatenate([source, [2], end])
+    seen_source, seen_end = source[::-1].copy(), np.where(end == 3, 5, end)  # of the same moves, with errors
+    seen = np.concatenate([seen_source, [2], seen_end])
     queries = GridQueryBatch(
         np.tile(row, (1, 5, 1)),
         np.array([[SOURCE, ACTION, END, END, ACTION]]),
         np.array([[Kind.UNSEEN, Kind.SEEN, Kind.UNSOLVABLE, UNDECIDED, UNDECIDED]]),
+        np.tile(seen, (1, 5, 1)),
     )
     memories, query, truth, masked, unknown = problems = to_problems(banks, queries, 4)
     assert all(part.dtype == np.int64 for part in problems)
@@ -33,12 +36,13 @@ def test_problems_by_hand():
     assert memories[0, 0].tolist() == [*rooms.views[0, pose], 1, *rooms.views[0, rooms.targets[0, pose, 1]]]
     assert (memories[0, 1:] == -1).all()
     hidden = [-1] * 25
-    asked = [[*hidden, 2, *end], [*source, -1, *end], [*source, 2, *hidden], [*source, 2, *hidden], [*source, -1, *end]]
-    assert query[0].tolist() == asked
+    before, after = [*hidden, 2, *seen_end], [*seen_source, 2, *hidden]
+    between = [*seen_source, -1, *seen_end]
+    assert query[0].tolist() == [before, between, after, after, between]
     assert truth.tolist() == [[row.tolist()] * 5]
     assert unknown.tolist() == [[0, 0, 1, -1, -1]]
     assert masked.tolist() == queries.masked.tolist()
-    assert (queries.transitions == row).all()  # as they were
+    assert (queries.transitions == row).all() and (queries.shown == seen).all()  # as they were
 
 
 @pytest.mark.parametrize("bank", ["cover", "walk"])

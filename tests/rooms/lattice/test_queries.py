@@ -124,6 +124,7 @@ def test_a_hidden_wall_is_not_asked_about():
 def test_queries_are_true_and_of_their_kind(true_room, banks, n, mix, seed):
     queries = draw_queries(np.random.default_rng(seed), banks, n, mix)
     assert queries.transitions.shape == (ROOMS, n, 3)
+    np.testing.assert_array_equal(queries.shown, queries.transitions)  # an agent sees symbols as they are
     for field in (queries.masked, queries.kind, queries.location, queries.action):
         assert field.shape == (ROOMS, n)
     assert np.isin(queries.masked, [0, 1, 2]).all()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from eswm_gym.agents.baselines.registration import Registration, geometry, kinds_of, motion_of
 from eswm_gym.rooms.grid import (
     HERE,
     GridBatch,
@@ -16,7 +17,7 @@ from eswm_gym.rooms.grid import (
     seen_cells,
     walk_banks,
 )
-from eswm_gym.world_model.registration import BACK, STAY, Registration, geometry, kinds_of, motion_of
+from eswm_gym.world_model.overlap import BACK, STAY
 
 AHEAD = ((1, 0), (0, 1), (-1, 0), (0, -1))
 LEFT, RIGHT, FORWARD = 0, 1, 2

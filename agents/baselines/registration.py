@@ -21,24 +21,18 @@ from eswm_gym.rooms.grid import (
     FORWARD,
     HERE,
     IN_FRONT,
-    LEFT,
     N_CELLS,
     N_CLASSES,
     N_HEADINGS,
     OFFSETS,
-    RIGHT,
     UNSEEN,
     WALL,
-    moved,
     view_positions,
 )
-from eswm_gym.rooms.transitions import parts
+from eswm_gym.world_model.overlap import INVERSE, N_MOTIONS, STAY, moved_by, split
 
 N_KINDS = N_CLASSES - 1  # what a map cell can be: all but UNSEEN
 OWN = N_CLASSES  # class of the agent's own cell: a view shows that it is floor, but not which kind of floor
-BACK, STAY = 3, 4  # motions besides the three actions: a step back, and none
-N_MOTIONS = 5
-INVERSE = torch.tensor([RIGHT, LEFT, BACK, FORWARD, STAY])  # of the motions
 ITERATIONS = 6
 NOWHERE = 8.0  # evidence that a view is nowhere on the map, at first: about the log of the number of poses
 CERTAIN = 0.9  # a memory is placed where it is with more than this probability
@@ -71,18 +65,12 @@ class Geometry:
         self.cells = torch.from_numpy(position[..., 1] * side + position[..., 0])
         number = {(int(i), int(j), int(k)): n for n, (i, j, k) in enumerate(where)}
         self.origin = number[0, 0, 0]
-        self.moved = torch.tensor([[number.get(_move(pose, m), len(x)) for pose in number] for m in range(N_MOTIONS)])
+        self.moved = torch.tensor(
+            [[number.get(moved_by(pose, m), len(x)) for pose in number] for m in range(N_MOTIONS)]
+        )
         first = {tuple(p): i for i, p in enumerate(view_positions(np.zeros((1, 3), int))[0].tolist())}
-        after = view_positions(np.array([_move((0, 0, 0), m) for m in range(N_MOTIONS)]))
-        self.overlap = torch.tensor([[first.get(tuple(p), N_CELLS) for p in view] for view in after.tolist()])
-
-
-def _move(pose: tuple[int, int, int], motion: int) -> tuple[int, int, int]:
-    if motion == STAY:
-        return pose
-    action, steps = (FORWARD, -1) if motion == BACK else (motion, 1)
-    x, y, heading = moved(np.array(pose), action, steps).tolist()
-    return x, y, heading
+        seen = view_positions(np.array([moved_by((0, 0, 0), motion) for motion in range(N_MOTIONS)]))
+        self.overlap = torch.tensor([[first.get(tuple(p), N_CELLS) for p in view] for view in seen.tolist()])
 
 
 @lru_cache
@@ -101,12 +89,6 @@ def motion_of(view: Tensor, action: Tensor) -> Tensor:
     """(...) the motion that an action (...) leads to at a view (..., 25): none for a step into a wall."""
     blocked = (view[..., IN_FRONT] == WALL) & (action == FORWARD)
     return torch.where(blocked, STAY, action)
-
-
-def split(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Source views (..., 25), actions (...) and end views (..., 25) of transitions (..., 51)."""
-    source, action, end = parts(rows)
-    return source, action[..., 0], end
 
 
 def _kinds_of_ends(memories: Tensor) -> Tensor:

@@ -1,0 +1,206 @@
+"""Where views lie to each other: attention over memories and relative poses, by how well views overlap.
+
+How well view i fits view j under each relative pose is the bias of attention, the pose of j moved by that relative pose
+its value. So poses are composed over as many memories as it takes, in the frame of reference of one of them. No map is
+built: what a place looks like is read from the memories that show it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from eswm_gym.rooms.grid import FORWARD, IN_FRONT, N_CELLS, N_CLASSES, UNSEEN, WALL
+from eswm_gym.rooms.transitions import MASKED
+from eswm_gym.world_model.overlap import (
+    N_KINDS,
+    OWN,
+    STAY,
+    Frame,
+    RelativePoses,
+    classes_shown,
+    frame,
+    kinds,
+    relative_poses,
+    shifted,
+)
+
+ROUNDS = 8
+GUESSES = 3  # poses at which a query's view may lie
+STEEP = 10.0  # evidence for a unit of a weight, so that it is learned as fast as others
+NOWHERE = 0.5  # weight of the guess that a view is nowhere in the frame, before training
+WALL_AHEAD = 4.0  # evidence of a wall in front that a step was blocked
+
+
+class Located(NamedTuple):
+    """B banks of N memories, whose W = 2 N views have poses in a frame of each bank: the sources first, then the ends.
+
+    Attributes:
+        shown: (B, W, 25) int, classes; see `classes_shown`.
+        fields: (B, W * K, 225) float, what each view shows where another one at each of K relative poses looks.
+        rarity: (B, 9) float, minus the logarithm of how often the views show each kind of cell.
+        pose: (B, W) int, the row of each view's pose in the frame.
+        trust: (B, W) float, the probability that it is there.
+    """
+
+    shown: Tensor
+    fields: Tensor
+    rarity: Tensor
+    pose: Tensor
+    trust: Tensor
+
+
+class Localization(nn.Module):
+    """Finds the poses of memories and of views; see the module.
+
+    Args:
+        size: width of the rooms, their walls included.
+
+    Attributes:
+        evidence: (10, 9) what a cell of each class in one view tells of a cell of each kind in another one, at the same
+            place.
+        agreement: (9,) the same where both are of one kind, for each nat of its rarity.
+        nowhere: evidence that a view is nowhere in the frame.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.evidence = nn.Parameter(torch.zeros(N_CLASSES + 1, N_KINDS))
+        self.agreement = nn.Parameter(torch.zeros(N_KINDS))
+        self.nowhere = nn.Parameter(torch.tensor(NOWHERE))
+
+    @property
+    def frame(self) -> Frame:
+        return frame(self.size, self.evidence.device)
+
+    @property
+    def relative(self) -> RelativePoses:
+        return relative_poses(self.evidence.device)
+
+    def forward(self, source: Tensor, action: Tensor, end: Tensor) -> Located:
+        """Find the poses of the memories of B banks: views (B, N, 25), actions (B, N), -1 for padding, and views."""
+        if not source.shape[1]:  # without memories one of padding
+            source, end = (source.new_full((len(source), 1, N_CELLS), MASKED) for _ in range(2))
+            action = action.new_full((len(action), 1), MASKED)
+        n, k, device = source.shape[1], self.relative.n_compared, source.device
+        before, after = classes_shown(source), classes_shown(end)
+        shown = torch.cat([before, after], 1)  # (B, W, 25)
+        count = kinds(shown).sum((1, 2)) + 1.0
+        rarity = -(count / count.sum(-1, keepdim=True)).log()  # (B, 9)
+        fields = kinds(shifted(shown, torch.arange(k, device=device))).flatten(3).flatten(1, 2)  # (B, W * K, 225)
+        fit = (fields @ self._looks(shown, rarity).mT).unflatten(1, (-1, k))  # (B, W, K, V): view V at K as seen from W
+        own = torch.eye(n, dtype=torch.bool, device=device).repeat(2, 2)  # a memory tells nothing of itself
+        fit = fit.masked_fill(own[:, None], 0.0)
+        blocked = self.fit(before, after, rarity, STAY) - self.fit(before, after, rarity, FORWARD)
+        blocked = blocked + WALL_AHEAD * torch.where(before[..., IN_FRONT] == WALL, 1.0, -1.0)
+        motion = torch.where((action == FORWARD) & (blocked > 0), STAY, action.clamp(min=0))
+        return Located(shown, fields, rarity, *self._place(fit, motion, action >= 0))
+
+    def fit(self, before: Tensor, after: Tensor, rarity: Tensor, motion: int) -> Tensor:
+        """(B, T) how well views (B, T, 25) after a motion fit those before it, as `classes_shown` has them."""
+        there = kinds(shifted(before, self.relative.motion[motion][None])[..., 0, :]).flatten(2)
+        return (self._looks(after, rarity) * there).sum(-1)
+
+    def locate(self, bank: Located, shown: Tensor) -> tuple[Tensor, Tensor]:
+        """The likeliest poses of views (B, Q, 25): their rows (B, Q, G), and their probabilities (B, Q, G)."""
+        k = self.relative.n_compared
+        fit = (bank.fields @ self._looks(shown, bank.rarity).mT).unflatten(1, (-1, k))  # (B, W, K, Q)
+        p, row = self._probabilities(self._gather(fit, bank.pose, bank.trust)).topk(GUESSES, 1)
+        return row.mT, torch.where(row < self.frame.n_poses, p, 0.0).mT
+
+    def votes(self, bank: Located, row: Tensor, p: Tensor) -> Tensor:
+        """(B, Q, 25, 9) how often the memories show each kind in each cell of the views at poses (B, Q, G).
+
+        Args:
+            bank: B banks.
+            row: (B, Q, G) int, rows of poses.
+            p: (B, Q, G) float, their probabilities.
+        """
+        relative, every = self.relative, self.frame.pose
+        batch, n_views = bank.pose.shape
+        seen = relative.between(every[bank.pose][:, None, None], every[row][:, :, :, None])  # (B, Q, G, W)
+        first = torch.arange(batch * n_views, device=row.device).view(batch, 1, 1, n_views, 1) * (N_CELLS + 1)
+        padded = F.pad(bank.shown, (0, 1), value=UNSEEN)
+        kind = padded.flatten()[first + relative.shift[seen]].flatten(2, 3)  # (B, Q, G * W, 25)
+        weight = (p[..., None] * bank.trust[:, None, None]).flatten(2)[..., None].expand_as(kind)
+        slot = kind + torch.arange(N_CELLS, device=row.device) * (N_KINDS + 1)
+        votes = weight.new_zeros(*kind.shape[:2], N_CELLS * (N_KINDS + 1))
+        return votes.scatter_add(2, slot.flatten(2), weight.flatten(2)).unflatten(2, (N_CELLS, -1))[..., 1:]
+
+    def contradicted(self, bank: Located, view: int) -> Tensor:
+        """(B, W, 25) bool, which cells of the views one view of each bank contradicts; none of those that are not
+        placed."""
+        shown = torch.where(bank.shown == OWN, UNSEEN, bank.shown)
+        at, relative = self.frame.pose[bank.pose], self.relative
+        shift = relative.shift[relative.between(at[:, view, None], at)]  # (B, W, 25)
+        now = F.pad(shown[:, view, None].expand_as(shown), (0, 1), value=UNSEEN).gather(2, shift)
+        placed = (bank.trust > 0.5) & (bank.trust[:, view, None] > 0.5)
+        return (now != shown) & (now != UNSEEN) & (shown != UNSEEN) & placed[..., None]
+
+    def is_blocked(self, before: Tensor, after: Tensor) -> Tensor:
+        """(...) bool, whether the view after a step ahead (..., 25) fits the same place better than the one ahead."""
+        one, other = (classes_shown(view).reshape(1, -1, N_CELLS) for view in (before, after))
+        usual = torch.full((1, N_KINDS), math.log(N_KINDS), device=before.device)
+        stayed = self.fit(one, other, usual, STAY) > self.fit(one, other, usual, FORWARD)
+        return stayed.reshape(before.shape[:-1])
+
+    def _looks(self, shown: Tensor, rarity: Tensor) -> Tensor:
+        """(B, T, 225) what each cell of views (B, T, 25) is evidence for."""
+        table = F.pad(torch.diag_embed(self.agreement * rarity), (0, 0, 1, 0)) + self.evidence  # (B, 10, 9)
+        return STEEP * table[torch.arange(len(shown), device=shown.device)[:, None, None], shown].flatten(2)
+
+    def _place(self, fit: Tensor, motion: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, W) the rows of the poses of all views, and (B, W) how sure they are.
+
+        The memory that overlaps most with others is the origin. In each round, every memory finds its pose from the
+        poses that all others had; gradients pass the last round alone.
+        """
+        shape = self.frame
+        batch, n = motion.shape
+        most = fit.detach().amax(2).clamp(min=0).sum(2)  # (B, W)
+        first = (most[:, :n] + most[:, n:]).masked_fill(~held, -1).argmax(1)
+        anchor = F.one_hot(first, n).bool() & held
+        moved = shape.moved[motion]  # (B, N, P + 1)
+        pose = torch.where(anchor, shape.origin, shape.n_poses)
+        trust = anchor.float()
+        with torch.no_grad():
+            for _ in range(ROUNDS):
+                trust, new = self._beliefs(fit, pose, trust, moved).max(1)
+                new = torch.where(anchor | ~held, pose, new)
+                trust = torch.where(anchor, 1.0, trust) * (new < shape.n_poses)
+                if (new == pose).all():
+                    break
+                pose = new
+        trust = self._beliefs(fit, pose, trust, moved).gather(1, pose[:, None])[:, 0]
+        return self._views(pose, torch.where(anchor, 1.0, trust) * (pose < shape.n_poses), moved)
+
+    def _beliefs(self, fit: Tensor, pose: Tensor, trust: Tensor, moved: Tensor) -> Tensor:
+        """(B, P + 1, N) probabilities of the pose of each memory, from the poses (B, N) of all others."""
+        evidence = self._gather(fit, *self._views(pose, trust, moved))  # (B, P + 1, V)
+        n = pose.shape[1]
+        return self._probabilities(evidence[..., :n] + evidence[..., n:].gather(1, moved.mT))
+
+    def _probabilities(self, evidence: Tensor) -> Tensor:
+        """(B, P + 1, T) probabilities of poses; the last row, of evidence too, stands for "nowhere"."""
+        nowhere = (STEEP * self.nowhere).expand(len(evidence), 1, evidence.shape[2])
+        return torch.cat([evidence[:, :-1], nowhere], 1).softmax(1)
+
+    @staticmethod
+    def _views(pose: Tensor, trust: Tensor, moved: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, W) rows of the poses of the views of memories, and (B, W) how sure they are."""
+        end = moved.gather(2, pose[..., None])[..., 0]
+        return torch.cat([pose, end], 1), torch.cat([trust, trust], 1)
+
+    def _gather(self, fit: Tensor, pose: Tensor, trust: Tensor) -> Tensor:
+        """(B, P + 1, V) evidence that each view is at each pose, from fits (B, W, K, V) to views at poses (B, W)."""
+        relative, n_rows = self.relative, self.frame.n_poses + 1
+        row = self.frame.compose(pose, relative.pose[: relative.n_compared])  # (B, W, K)
+        row = row + n_rows * torch.arange(len(pose), device=pose.device)[:, None, None]
+        found = fit.new_zeros(len(pose) * n_rows, fit.shape[-1])
+        votes = (fit * trust[..., None, None]).flatten(0, 2)
+        return found.index_add(0, row.flatten(), votes).unflatten(0, (-1, n_rows))
