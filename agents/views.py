@@ -219,7 +219,7 @@ def best_match(p: np.ndarray, known: np.ndarray) -> int | None:
 
 
 def _familiar(p: np.ndarray) -> np.ndarray:
-    """(..., 25) how sure the model is what it would see in each cell, if light reaches it: of probabilities (..., 9)."""
+    """(..., 25) how sure the model is what it would see in each cell, from (..., 9); whether it is lit is no doubt."""
     dark = p[..., UNSEEN]
     lit = np.delete(p, UNSEEN, -1).max(-1) / np.maximum(1 - dark, 1e-9)
     return np.maximum(np.maximum(dark, lit), 1e-3).clip(max=1.0)

@@ -89,7 +89,10 @@ def test_where_views_have_errors_the_answer_without_them_is_right():
     assert metrics["loss"] == pytest.approx(0, abs=1e-4)
     n, looks = sum(value for key, value in metrics.items() if key.startswith("n/")), 0
     for _, queries, _ in held_out(rooms, N_ROOMS, SEED, 20):
-        n += (np.isin(queries.kind, (PARTLY, UNDECIDED)) | ((queries.kind == Kind.UNSOLVABLE) & (queries.masked == ACTION))).sum()
+        n += (
+            np.isin(queries.kind, (PARTLY, UNDECIDED))
+            | ((queries.kind == Kind.UNSOLVABLE) & (queries.masked == ACTION))
+        ).sum()
         looks += (queries.transitions[..., 25] == LOOK).sum()
     assert n + looks == N_ROOMS * QUERIES and looks > 0.1 * N_ROOMS * QUERIES
 
