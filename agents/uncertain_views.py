@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-LIKELY = 0.02  # the same as for views without errors: where some cells are doubtful, no whole view is likely
-
-
 @knowledge_for(ViewCodec, False)
 class UncertainViews(ViewKnowledge):
     """Knowledge of states that are egocentric views some of whose cells are wrong.
@@ -83,7 +80,6 @@ class UncertainViews(ViewKnowledge):
                 {*knowledge.memory.states, state, state if knowledge.goal is None else knowledge.goal}
                 for knowledge, state in zip(every, states, strict=True)
             ],
-            likely=LIKELY,
         )
         for knowledge, table in zip(every, tables, strict=True):
             knowledge.table = table

@@ -21,7 +21,7 @@ from eswm_gym.world_model.codecs import ViewCodec
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-LIKELY = 0.5  # a view that is imagined with at most this probability is unknown, and "I don't know" from this one on
+LIKELY = 0.02  # a view that is imagined with at most this probability is unknown
 MATCH = 0.02  # an imagined view is a known one if that is at least this likely, relative to the likeliest view
 MOST_STATES = 500  # in a table; a room of 9 x 9 has up to 196
 
@@ -162,7 +162,6 @@ def imagine_views(
     partial: Sequence[MemoryBank] | None = None,
     also: Sequence[Collection[int]] | None = None,
     chunk: int = 8,
-    likely: float = LIKELY,
 ) -> list[TransitionTable]:
     """Imagine every move from every known view and, in turn, from every view that is imagined.
 
@@ -173,7 +172,6 @@ def imagine_views(
         partial: for each bank, memories with unseen cells: the model reads them, but their views are no states.
         also: for each bank, states to include that it may not hold, such as the agent's and the goal.
         chunk: the number of banks in one pass.
-        likely: a view that is imagined with at most this probability is unknown.
 
     Returns:
         B tables.
@@ -188,7 +186,7 @@ def imagine_views(
         some = range(first, min(first + chunk, len(banks)))
         rows = [np.concatenate([albums[i].rows(bank) for bank in (banks[i], partial[i])]) for i in some]
         encoded = model.encode(torch.from_numpy(pad(rows)).to(model.device))
-        makers = [_TableMaker(albums[i], sorted({*banks[i].states, *also[i]}), n_actions, likely) for i in some]
+        makers = [_TableMaker(albums[i], sorted({*banks[i].states, *also[i]}), n_actions) for i in some]
         while any(maker.waiting for maker in makers):
             asked = [maker.next_views() for maker in makers]
             source = np.zeros((len(some), max(map(len, asked)), n_actions, N_CELLS), np.int64)
@@ -232,8 +230,8 @@ def _log(p: np.ndarray) -> np.ndarray:
 class _TableMaker:
     """A table in the making: the states that it has, how many of them were asked about, and the answers."""
 
-    def __init__(self, album: ViewAlbum, states: list[int], n_actions: int, likely: float) -> None:
-        self.album, self.states, self.n_actions, self.asked, self.likely = album, states, n_actions, 0, likely
+    def __init__(self, album: ViewAlbum, states: list[int], n_actions: int) -> None:
+        self.album, self.states, self.n_actions, self.asked = album, states, n_actions, 0
         self.known = album.views(states)
         self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
@@ -255,12 +253,13 @@ class _TableMaker:
             match = best_match(p[i], self.known)
             if match is not None:
                 end[i], fit[i] = self.states[match], log_p[i, np.arange(N_CELLS), self.known[match]].sum()
-            elif (1 - unknown[i]) * np.exp(best[i]) > self.likely and len(self.states) < MOST_STATES:
+            elif np.exp(best[i]) > LIKELY and len(self.states) < MOST_STATES:
                 end[i] = self.album.number(likeliest[i])
                 self.states.append(int(end[i]))
                 self.known = np.concatenate([self.known, likeliest[i : i + 1]])
+        # Where the model does not know, it may guess right: plans may lead there, and curiosity too.
         probability = (1 - unknown) * np.exp(fit)
-        sure = (end != UNKNOWN) & (unknown <= LIKELY) & (probability > self.likely)
+        sure = (end != UNKNOWN) & (np.exp(fit) > LIKELY)
         entropy = -(p * np.log(np.maximum(p, 1e-9))).sum((1, 2))
         self.parts.append((np.where(sure, end, UNKNOWN), np.where(sure, probability, 1 - probability), entropy))
 
