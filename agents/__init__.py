@@ -7,6 +7,7 @@ from eswm_gym.agents.knowledge import Knowledge
 from eswm_gym.agents.large_map import LargeMap, Move, Wall
 from eswm_gym.agents.latent_map import LatentMap, latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank
+from eswm_gym.agents.minigrid_agent import MiniGridAgent
 from eswm_gym.agents.open_world import OpenWorldKnowledge
 from eswm_gym.agents.places import Place, PlaceMap
 from eswm_gym.agents.planning import Plan, TransitionTable, follow, imagine_tables, search
@@ -22,6 +23,7 @@ __all__ = [
     "LargeMap",
     "LatentMap",
     "MemoryBank",
+    "MiniGridAgent",
     "Move",
     "OpenWorldKnowledge",
     "Place",

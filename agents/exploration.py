@@ -2,11 +2,13 @@
 
 There are two rules. "uncertainty" is the paper's: take the move with the highest score, or look ahead if all moves from
 here are certain. "frontier" is ours: go to the nearest place not visited yet and, of several, to the least open one,
-which would be the hardest to visit later. "frontier-unordered" takes any of these.
+which would be the hardest to visit later. "frontier-unordered" takes any of these. Of views, "frontier" means to go
+where one sees most that is new for each move.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
@@ -16,6 +18,7 @@ from eswm_gym.agents.places import Place
 from eswm_gym.agents.planning import UNKNOWN, TransitionTable, search
 
 RULES = ("frontier", "frontier-unordered", "uncertainty")
+NEWS = 0.1  # of a cell: a move that is expected to show no more than this shows nothing new
 # What each neighbour of an unvisited place adds to its openness; the least open place is visited first. A place between
 # visited ones and the rim becomes a dead end unless it is visited in passing (as in Warnsdorff's rule for the knight's
 # tour). A place next to a wall is likely to be wall too. Chosen in rooms that no table uses, for an explorer that knew
@@ -110,3 +113,34 @@ def nearest_frontier(
             return int(min(found)[2])
         ring = following
     return None
+
+
+def most_news(table: TransitionTable, state: int, actions: Collection[int], rng: np.random.Generator) -> int | None:
+    """The first move of the way on which one sees most cells for the first time, for each move that it takes.
+
+    Args:
+        table: with `new`. What a move is expected to show counts beside what the moves on the way to it show.
+        state: where the agent is.
+        actions: what it may choose from here.
+        rng: breaks ties.
+
+    Returns:
+        An action, None if nothing new is expected anywhere.
+    """
+    assert table.new is not None
+    # Breadth first: the shortest way to each state, how many moves it takes, what it shows, and its first move.
+    reached: dict[int, tuple[int, float, int]] = {state: (0, 0.0, UNKNOWN)}
+    queue, best = deque([state]), (0.0, 0.0, UNKNOWN)
+    while queue:
+        here = queue.popleft()
+        moves, shown, first = reached[here]
+        for action in actions if here == state else range(table.end.shape[1]):
+            row = table.row(here)
+            end, news = (UNKNOWN, 0.0) if row is None else (int(table.end[row, action]), float(table.new[row, action]))
+            step = action if here == state else first
+            if news > NEWS:
+                best = max(best, ((shown + news) / (moves + 1), rng.random(), step))
+            if end != UNKNOWN and end not in reached:
+                reached[end] = moves + 1, shown + news, step
+                queue.append(end)
+    return None if best[2] == UNKNOWN else int(best[2])

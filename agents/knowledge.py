@@ -285,11 +285,15 @@ def knowledge_of(model: ESWM, trust_memory: bool = True) -> type[Knowledge]:
 
 
 def to_lists(arrays: TransitionTable | LatentMap | None) -> dict[str, Any] | None:
-    """A dataclass of arrays as lists: the type, shape and numbers of each array by its name."""
+    """A dataclass of arrays as lists: the type, shape and numbers of each array by its name, of None nothing."""
     if arrays is None:
         return None
     named = {field.name: getattr(arrays, field.name) for field in fields(arrays)}
-    return {name: [str(array.dtype), list(array.shape), array.ravel().tolist()] for name, array in named.items()}
+    return {
+        name: [str(array.dtype), list(array.shape), array.ravel().tolist()]
+        for name, array in named.items()
+        if array is not None
+    }
 
 
 def to_arrays(kind: Any, lists: Mapping[str, Any] | None) -> Any:

@@ -57,12 +57,15 @@ class TransitionTable:
         end: (K, A) int, of A actions the most likely end state, UNKNOWN for "I don't know".
         probability: (K, A) float, of that answer.
         entropy: (K, A) float, of the whole prediction, in nats.
+        new: (K, A) float, how many cells of MiniGrid one is expected to see for the first time where the move ends;
+            None where states are no views.
     """
 
     states: np.ndarray
     end: np.ndarray
     probability: np.ndarray
     entropy: np.ndarray
+    new: np.ndarray | None = None
 
     @cached_property
     def index(self) -> dict[int, int]:
@@ -91,16 +94,20 @@ class TransitionTable:
         end = np.where(np.isin(self.end, list(blocked)), self.states[:, None], self.end)
         end = np.where(np.isin(end, list(unknown)), UNKNOWN, end)
         rows = ~np.isin(self.states, [*blocked, *unknown])
-        return TransitionTable(self.states[rows], end[rows], self.probability[rows], self.entropy[rows])
+        new = None if self.new is None else self.new[rows]
+        return TransitionTable(self.states[rows], end[rows], self.probability[rows], self.entropy[rows], new)
 
     def with_facts(self, *banks: Iterable[Transition]) -> TransitionTable:
         """The same table, but the transitions in the banks are certain; where banks disagree, the last one counts."""
         end, probability, entropy = self.end.copy(), self.probability.copy(), self.entropy.copy()
+        new = None if self.new is None else self.new.copy()
         for source, action, s_e in chain(*banks):
             if source in self.index:
                 cell = self.index[source], action
                 end[cell], probability[cell], entropy[cell] = s_e, 1.0, 0.0
-        return replace(self, end=end, probability=probability, entropy=entropy)
+                if new is not None:
+                    new[cell] = 0.0
+        return replace(self, end=end, probability=probability, entropy=entropy, new=new)
 
 
 @torch.inference_mode()
@@ -123,7 +130,7 @@ def imagine_tables(
     """
     tables: list[TransitionTable] = []
     for known, encoded, query in every_move(model, banks, also, chunk):
-        cells, unknown = model.imagine(encoded, query[..., :1], query[..., 1])
+        cells, unknown, _ = model.imagine(encoded, query[..., :1], query[..., 1])
         p = torch.cat([cells[:, :, 0], unknown[..., None]], -1)
         require_numbers(model, p)
         entropy = torch.special.entr(p).sum(-1)

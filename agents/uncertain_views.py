@@ -59,7 +59,7 @@ class UncertainViews(ViewKnowledge):
             return
         if self._encoded is None:
             self._encoded = self.model.encode(self._tensor(pad([self.album.rows(self.partial)])))
-        p, _ = self.model.look(self._encoded, self._tensor(self.album.views(new)[None]))
+        p, *_ = self.model.look(self._encoded, self._tensor(self.album.views(new)[None]))
         states = [] if self.table is None else self.table.states.tolist()
         known = self.album.views(states)
         for view, cells in zip(new, p[0].cpu().numpy(), strict=True):
@@ -92,6 +92,7 @@ class UncertainViews(ViewKnowledge):
         self.partial.add(self._seen.get(source, source), action, self._seen.get(end, end))
         self._encoded = None
         self._believed.clear()
+        self._forget_old_news(happened)
         if self.expected(source, action) != end:
             self.table = None
         self.memory.add(*happened)

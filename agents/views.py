@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from eswm_gym.agents.config import AgentConfig
+from eswm_gym.agents.exploration import NEWS, most_news
 from eswm_gym.agents.knowledge import Knowledge, knowledge_for
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.planning import UNKNOWN, TransitionTable, require_numbers
@@ -89,11 +90,24 @@ class ViewKnowledge(Knowledge):
         for knowledge, table in zip(every, tables, strict=True):
             knowledge.table = table.with_facts(knowledge.memory) if knowledge.config.trust_memory else table
 
+    def to_frontier(self, state: int, actions: Collection[int], rng: np.random.Generator, ordered: bool) -> int | None:
+        if not ordered:
+            return super().to_frontier(state, actions, rng, ordered)
+        return most_news(self.table_at(state).with_facts(self.bumps(state, actions)), state, actions, rng)
+
     def learn(self, happened: Transition, goal: Any = None) -> list[Transition]:
+        self._forget_old_news(happened)
         forgotten = super().learn(happened, goal)
         while len(self.partial) and not self._has_space(0):
             self.partial.forget(*next(iter(self.partial))[:2])
         return forgotten
+
+    def _forget_old_news(self, happened: Transition) -> None:
+        """Drop the table if a move has shown cells that were new: they are new nowhere else any more."""
+        table, (source, action, _) = self.table, happened
+        row = None if table is None else table.row(source)
+        if table is not None and table.new is not None and row is not None and table.new[row, action] > NEWS:
+            self.table = None
 
     def _revise(self, expected: int, happened: Transition, goal: Any) -> tuple[Transition, list[Transition]]:
         if not self.config.adapt:
@@ -195,13 +209,11 @@ def imagine_views(
             action = np.broadcast_to(np.arange(n_actions), source.shape[:-1]).copy()
             # (b, K, A, 25) -> (b, K * A, 25) and (b, K, A) -> (b, K * A)
             queries = (torch.from_numpy(part).to(model.device).flatten(1, 2) for part in (source, action))
-            p, unknown = model.imagine(encoded, *queries)
-            require_numbers(model, p, unknown)
-            for maker, views, cells, dont_know in zip(
-                makers, asked, p.cpu().numpy(), unknown.cpu().numpy(), strict=True
-            ):
-                n = len(views) * n_actions
-                maker.answer(cells[:n], dont_know[:n])
+            p, unknown, new = model.imagine(encoded, *queries)
+            require_numbers(model, p, unknown, new)
+            answers = (part.cpu().numpy() for part in (p, unknown, new))
+            for maker, views, *answer in zip(makers, asked, *answers, strict=True):
+                maker.answer(*(part[: len(views) * n_actions] for part in answer))
         tables += [maker.table() for maker in makers]
     return tables
 
@@ -216,13 +228,6 @@ def best_match(p: np.ndarray, known: np.ndarray) -> int | None:
     return match if likelihood[match] - log_p.max(-1).sum() >= np.log(MATCH) else None
 
 
-def _familiar(p: np.ndarray) -> np.ndarray:
-    """(..., 25) how sure the model is what it would see in each cell, from (..., 9); whether it is lit is no doubt."""
-    dark = p[..., UNSEEN]
-    lit = np.delete(p, UNSEEN, -1).max(-1) / np.maximum(1 - dark, 1e-9)
-    return np.maximum(np.maximum(dark, lit), 1e-3).clip(max=1.0)
-
-
 def _log(p: np.ndarray) -> np.ndarray:
     return np.log(np.maximum(p, 1e-3))
 
@@ -233,7 +238,7 @@ class _TableMaker:
     def __init__(self, album: ViewAlbum, states: list[int], n_actions: int) -> None:
         self.album, self.states, self.n_actions, self.asked = album, states, n_actions, 0
         self.known = album.views(states)
-        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self.parts: list[tuple[np.ndarray, ...]] = []
 
     @property
     def waiting(self) -> int:
@@ -244,10 +249,10 @@ class _TableMaker:
         self.asked = len(self.states)
         return views
 
-    def answer(self, p: np.ndarray, unknown: np.ndarray) -> None:
+    def answer(self, p: np.ndarray, unknown: np.ndarray, new: np.ndarray) -> None:
         """Match (n, 25, 9) probabilities to known views; a view that is sure, but none of them, is a new state."""
         log_p = _log(p)
-        likeliest, best = p.argmax(-1), np.log(_familiar(p)).sum(-1)
+        likeliest, best = p.argmax(-1), _log(p.max(-1)).sum(-1)
         end, fit = np.full(len(p), UNKNOWN), best.copy()
         for i in range(len(p)):
             match = best_match(p[i], self.known)
@@ -257,14 +262,12 @@ class _TableMaker:
                 end[i] = self.album.number(likeliest[i])
                 self.states.append(int(end[i]))
                 self.known = np.concatenate([self.known, likeliest[i : i + 1]])
-        # Where the model does not know, it may guess right: plans may lead there, and curiosity too.
+        # Where the model does not know, it may guess right: plans may lead there.
         probability = (1 - unknown) * np.exp(fit)
         sure = (end != UNKNOWN) & (np.exp(fit) > LIKELY)
         entropy = -(p * np.log(np.maximum(p, 1e-9))).sum((1, 2))
-        self.parts.append((np.where(sure, end, UNKNOWN), np.where(sure, probability, 1 - probability), entropy))
+        self.parts.append((np.where(sure, end, UNKNOWN), np.where(sure, probability, 1 - probability), entropy, new))
 
     def table(self) -> TransitionTable:
-        end, probability, entropy = (
-            np.concatenate(part).reshape(-1, self.n_actions) for part in zip(*self.parts, strict=True)
-        )
-        return TransitionTable(np.array(self.states, np.int64), end, probability, entropy)
+        parts = (np.concatenate(part).reshape(-1, self.n_actions) for part in zip(*self.parts, strict=True))
+        return TransitionTable(np.array(self.states, np.int64), *parts)

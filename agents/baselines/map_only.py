@@ -59,9 +59,9 @@ class MapOnly(ViewModel):
         # A step ahead that ends before a wall was a step into it, unless the map has floor behind.
         floor_behind = mapped[..., HERE, WALL:].sum(-1) > 0.5
         bumped = no_source & (action == FORWARD) & (end[..., IN_FRONT] == WALL) & ~floor_behind
-        view, known = self.see(mapped, given, torch.where(bumped, STAY, motion))
-        unknown = torch.logit(1 - known, eps=FLOOR)[..., None].expand(-1, -1, 2)
-        return ViewPrediction(view, self._action_between(bank, source, end), view, unknown)
+        view, new = self.see(mapped, given, torch.where(bumped, STAY, motion))
+        unknown = torch.logit(new.amax(2), eps=FLOOR)[..., None].expand(-1, -1, 2)
+        return ViewPrediction(view, self._action_between(bank, source, end), view, unknown, new.sum(2))
 
     def look_up(self, bank: EncodedBank, given: Tensor, motion: Tensor) -> Tensor:
         """(B, Q, 25, 8) what the map shows around the places to which motions (B, Q) lead from views (B, Q, 25)."""
@@ -73,8 +73,8 @@ class MapOnly(ViewModel):
         """The views after motions (B, Q) from the given views (B, Q, 25), what these do not show as it is mapped.
 
         Returns:
-            (B, Q, 25, 9) log-probabilities of the class of each cell, and (B, Q) how probable it is that the map or the
-            given view shows the least certain of the cells that one sees.
+            (B, Q, 25, 9) log-probabilities of the class of each cell, and (B, Q, 25) how probable it is that one sees
+            it there for the first time.
         """
         shown = kinds_of(self.registration.carry_over(given, motion))
         known = (shown + mapped).sum(-1, keepdim=True).clamp(max=1)
@@ -84,9 +84,8 @@ class MapOnly(ViewModel):
         cells[..., HERE, EMPTY - 1] = known[..., HERE, :] = 1.0  # one never sees what one stands on
         walls = (cells[..., WALL - 1] > 0.5).cpu().numpy()
         lit = torch.from_numpy(is_lit(walls)).to(cells.device)[..., None]  # (B, Q, 25, 1)
-        known = torch.where(lit, known, 1.0).amin((2, 3))
         view = torch.cat([~lit, cells * lit], -1) + FLOOR  # the first class is UNSEEN
-        return (view / view.sum(-1, keepdim=True)).log(), known
+        return (view / view.sum(-1, keepdim=True)).log(), (lit * (1 - known))[..., 0]
 
     def is_blocked(self, before: Tensor, after: Tensor) -> Tensor:
         return self.registration.is_blocked(before, after)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from eswm_gym.agents.baselines.map_only import FLOOR, MapOnly
+from eswm_gym.agents.baselines.registration import motion_of
 from eswm_gym.rooms.grid import SIZE, UNSEEN, WALL
 from eswm_gym.world_model import EncodedBank
 from eswm_gym.world_model.localization import STEEP, Localization
-from eswm_gym.world_model.overlap import N_KINDS, OWN, classes_shown, split
+from eswm_gym.world_model.overlap import N_KINDS, OWN, classes_shown, relative_poses, split
+from eswm_gym.world_model.predictions import Imagined
 
 
 class OverlapOnly(MapOnly):
@@ -43,6 +47,28 @@ class OverlapOnly(MapOnly):
     def look_up(self, bank: EncodedBank, given: Tensor, motion: Tensor) -> Tensor:
         find = self.localization
         row, p = find.locate(bank.cache, classes_shown(given))
-        here = find.frame.moved.to(motion.device)[motion[..., None], row]
-        votes = find.votes(bank.cache, here, p)[..., : OWN - 1]
+        return self._shown(bank, find.frame.moved.to(motion.device)[motion[..., None], row], p)
+
+    def _shown(self, bank: EncodedBank, row: Tensor, p: Tensor) -> Tensor:
+        """(B, Q, 25, 8) what the memories show around poses (B, Q, G) with probabilities (B, Q, G)."""
+        votes = self.localization.votes(bank.cache, row, p)[..., : OWN - 1]
         return votes / votes.sum(-1, keepdim=True).clamp(min=FLOOR)
+
+    def for_rooms(self, size: int, max_memories: int) -> OverlapOnly:
+        """The same for rooms of another width, and longer banks."""
+        other = OverlapOnly(size)
+        other.config = replace(other.config, max_memories=max_memories)
+        return other
+
+    def follow(self, walk: Tensor) -> EncodedBank:
+        """See `OverlapModel.follow`."""
+        self.check_length(walk)
+        return EncodedBank(walk, self.localization.follow(*split(walk)))
+
+    def imagine_from(self, bank: EncodedBank, pose: Tensor, view: Tensor, action: Tensor) -> tuple[Imagined, Tensor]:
+        """See `OverlapModel.imagine_from`."""
+        near = view[..., relative_poses(view.device, view.shape[2]).near]
+        motion = motion_of(near, action)
+        end = self.localization.frame.moved[motion, pose]
+        seen, new = self.see(self._shown(bank, end[..., None], torch.ones_like(end[..., None]).float()), near, motion)
+        return Imagined(seen.exp(), new.amax(2), new.sum(2)), end

@@ -11,7 +11,16 @@ From nothing, in episodes of one world, memories kept; what was not reached with
   steps_to_goal      steps until the goal is first reached
   steps_to_best_path until an episode is as short as it can be
 
-Methods:
+MiniGrid's own ids as they are, in settings that end in `-views`: its views of 7 x 7 cells, its goals and time limits.
+One episode each, from nothing, in rooms never seen, and other methods:
+  success_rate, steps (its time limit where it fails), coverage (share of the cells inside that were seen)
+  eswm              `MiniGridAgent` with the shipped `minigrid`
+  map-only          the same agent with a map of its walk and MiniGrid's rule of light in place of the network
+  odometry-frontier knows its pose, and goes to the nearest cell that it has not seen
+  recurrent-ppo     sb3-contrib's, trained for as many steps as eswm took in all its episodes; -10x: ten times as many
+  random, oracle
+
+Methods in all other settings:
   eswm            the agent with the shipped `lattices`, or another --model; it is told what its moves are called
   eswm-windows    the same, which reads windows of 19 states in place of the whole bank
   eswm-unknown    the same, but told nothing of its actions: from banks, in worlds of at most 24 states
@@ -41,6 +50,7 @@ from eswm_gym.agents import ESWMAgent
 from eswm_gym.rooms import CODES
 from foreign.measures import from_bank, from_nothing, ppo_from_nothing
 from foreign.rivals import MemoryGraph, QLearning, Random, Rules
+from foreign.stock import STOCK, rows_of
 from foreign.worlds import WORLDS, Table, table_of
 
 WINDOW = 32  # poses of the window in FourRooms
@@ -52,7 +62,7 @@ BUDGET, LEARNERS_BUDGET = 1000, 5000  # steps from nothing; of those that learn 
 
 def main(argv: list[str] | None = None) -> list[Row]:
     options = Parser(__doc__)
-    options.add_settings(WORLDS)
+    options.add_settings({**WORLDS, **STOCK})
     options.add_argument("--episodes", type=int, default=60, help="from spanning banks (default 60)")
     options.add_argument("--runs", type=int, default=3, help="from nothing, and layouts (default 3)")
     options.add_argument("--model", default="lattices", metavar="NAME|FILE", help="pretrained or saved (%(default)s)")
@@ -64,7 +74,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     def eswm(seed: int, window: int | None = None) -> ESWMAgent:
         return ESWMAgent(model, seed=seed, window=window)
 
-    there_are = [name for name in WORLDS if name != "popgym-labyrinth" or find_spec("popgym")]
+    there_are = [name for name in (*WORLDS, *STOCK) if name != "popgym-labyrinth" or find_spec("popgym")]
     agents = {
         "eswm": eswm,
         "eswm-windows": partial(eswm, window=STATES),
@@ -74,6 +84,9 @@ def main(argv: list[str] | None = None) -> list[Row]:
     }
     rows: list[Row] = []
     for name in progress(args.settings or there_are, "foreign"):
+        if name in STOCK:
+            rows += rows_of(name, room_seeds(args.seed, args.episodes), args.seed, args.device)
+            continue
         layouts = room_seeds(args.seed, args.runs)
         tables = [table_of(WORLDS[name](seed, True), seed) for seed in layouts]
         rows += _from_banks(name, tables, agents, args)

@@ -6,6 +6,7 @@ agrees with the other in the cells that both show.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -16,15 +17,13 @@ from torch import Tensor
 from eswm_gym.rooms.grid import (
     AHEAD,
     FORWARD,
-    HERE,
     LEFT,
-    N_CELLS,
     N_CLASSES,
     N_HEADINGS,
     RIGHT,
     UNSEEN,
-    VIEW,
     moved,
+    own_cell,
     view_positions,
 )
 from eswm_gym.rooms.transitions import parts
@@ -42,27 +41,32 @@ class RelativePoses:
 
     Args:
         device: where the tables are.
+        n_cells: C, of a view.
 
     Attributes:
         pose: (R, 3) int, first the K at which views are compared, then the others.
         n_compared: K.
-        shift: (R + 1, 25) int, the cell of the one view where each cell of the other, at this pose, lies; 25 outside.
+        shift: (R + 1, C) int, the cell of the one view where each cell of the other, at this pose, lies; C outside.
         index: (S, S, 4) int, the row of a pose by (y + S // 2, x + S // 2, heading); R where no cell is shared.
         motion: (5,) int, the row of each motion.
+        near: (25,) int, the cells of a view that a view of 5 x 5 cells shows.
     """
 
-    def __init__(self, device: torch.device) -> None:
-        reach = 2 * (VIEW - 1)
+    def __init__(self, device: torch.device, n_cells: int) -> None:
+        view = math.isqrt(n_cells)
+        reach = 2 * (view - 1)
         side = 2 * reach + 1
         span = np.arange(-reach, reach + 1)
         y, x, heading = (a.ravel() for a in np.meshgrid(span, span, np.arange(N_HEADINGS), indexing="ij"))
         pose = np.stack([x, y, heading], 1)
-        first = {tuple(p): i for i, p in enumerate(view_positions(np.zeros((1, 3), int))[0].tolist())}
-        shift = np.array([[first.get(tuple(p), N_CELLS) for p in view] for view in view_positions(pose).tolist()])
-        shared = (shift < N_CELLS).sum(1)
+        origin = np.zeros((1, 3), int)
+        first = {tuple(p): i for i, p in enumerate(view_positions(origin, view)[0].tolist())}
+        shift = np.array([[first.get(tuple(p), n_cells) for p in at] for at in view_positions(pose, view).tolist()])
+        shared = (shift < n_cells).sum(1)
+        self.near = torch.tensor([first[tuple(p)] for p in view_positions(origin)[0].tolist()], device=device)
         order = np.argsort(-shared, kind="stable")[: int((shared > 0).sum())]
         self.pose, self.n_compared = torch.from_numpy(pose[order]).to(device), int((shared >= LEAST_SHARED).sum())
-        self.shift = torch.from_numpy(np.concatenate([shift[order], np.full((1, N_CELLS), N_CELLS)])).to(device)
+        self.shift = torch.from_numpy(np.concatenate([shift[order], np.full((1, n_cells), n_cells)])).to(device)
         index = np.full(side * side * N_HEADINGS, len(order))
         index[order] = np.arange(len(order))
         self.reach, self.index = reach, torch.from_numpy(index.reshape(side, side, N_HEADINGS)).to(device)
@@ -135,8 +139,8 @@ def moved_by(pose: tuple[int, int, int], motion: int) -> tuple[int, int, int]:
 
 
 @lru_cache
-def relative_poses(device: torch.device) -> RelativePoses:
-    return RelativePoses(device)
+def relative_poses(device: torch.device, n_cells: int) -> RelativePoses:
+    return RelativePoses(device, n_cells)
 
 
 @lru_cache
@@ -145,9 +149,9 @@ def frame(size: int, device: torch.device) -> Frame:
 
 
 def classes_shown(view: Tensor) -> Tensor:
-    """(..., 25) the classes that views (..., 25) show, OWN for the agent's own cell; UNSEEN of masked views."""
-    shown = view.clamp(min=UNSEEN).clone()
-    shown[..., HERE] = torch.where(view[..., HERE] < 0, UNSEEN, OWN)
+    """(..., C) the classes that views (..., C) show, OWN for the agent's own cell; UNSEEN of masked views."""
+    shown, here = view.clamp(min=UNSEEN).clone(), own_cell(view.shape[-1])
+    shown[..., here] = torch.where(view[..., here] < 0, UNSEEN, OWN)
     return shown
 
 
@@ -157,13 +161,13 @@ def kinds(shown: Tensor) -> Tensor:
 
 
 def shifted(shown: Tensor, row: Tensor) -> Tensor:
-    """(..., R, 25) the cells of views (..., 25) where those of other views, at relative poses `row` (R,), lie; UNSEEN
+    """(..., R, C) the cells of views (..., C) where those of other views, at relative poses `row` (R,), lie; UNSEEN
     outside."""
     padded = F.pad(shown, (0, 1), value=UNSEEN)
-    return padded[..., relative_poses(shown.device).shift[row]]
+    return padded[..., relative_poses(shown.device, shown.shape[-1]).shift[row]]
 
 
 def split(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Source views (..., 25), actions (...) and end views (..., 25) of transitions (..., 51)."""
+    """Source views (..., C), actions (...) and end views (..., C) of transitions (..., 2 C + 1)."""
     source, action, end = parts(rows)
     return source, action[..., 0], end

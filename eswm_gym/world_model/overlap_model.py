@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -34,8 +34,8 @@ from eswm_gym.rooms.transitions import MASKED
 from eswm_gym.world_model.codecs import ViewCodec
 from eswm_gym.world_model.eswm import EncodedBank, ModelConfig
 from eswm_gym.world_model.localization import GUESSES, Localization, Located
-from eswm_gym.world_model.overlap import INVERSE, N_KINDS, STAY, classes_shown, kinds, split
-from eswm_gym.world_model.predictions import ViewPrediction
+from eswm_gym.world_model.overlap import INVERSE, N_KINDS, OWN, STAY, classes_shown, kinds, relative_poses, split
+from eswm_gym.world_model.predictions import Imagined, ViewPrediction
 from eswm_gym.world_model.view_model import ViewModel
 
 COMPARED = (LEFT, RIGHT, FORWARD, STAY)  # motions that an action can be
@@ -148,6 +148,12 @@ class OverlapModel(ViewModel):
             nn.init.zeros_(head.weight)
             nn.init.zeros_(head.bias)
 
+    def for_rooms(self, size: int, max_memories: int) -> OverlapModel:
+        """A model with the same weights for rooms of another width, and longer banks."""
+        other = OverlapModel(replace(self.config, size=size, max_memories=max_memories)).to(self.device).eval()
+        other.load_state_dict(self.state_dict())
+        return other
+
     def encode(self, memories: Tensor) -> EncodedBank[Located]:
         self.check_length(memories)
         held = (memories[..., 0] >= 0).any(0)  # rows of padding cost as much as others
@@ -161,7 +167,41 @@ class OverlapModel(ViewModel):
         yield from self._tokens(evidence)
 
     def predict(self, bank: EncodedBank[Located], query: Tensor) -> ViewPrediction:
-        evidence = self._consult(bank.cache, query)
+        return self._read_out(self._consult(bank.cache, query))[0]
+
+    @torch.inference_mode()
+    def follow(self, walk: Tensor) -> EncodedBank[Located]:
+        """Read B walks (B, N, 2 C + 1), each row of which begins where the one before it ended, as a bank.
+
+        Views may have any odd side from 5 on, and a view that is not known is -1; no row is padding. Poses are composed
+        along the walk, so that places may look alike: ask about them by pose, with `imagine_from`.
+        """
+        self.check_length(walk)
+        return EncodedBank(walk, self.localization.follow(*split(walk)))
+
+    @torch.inference_mode()
+    def imagine_from(
+        self, bank: EncodedBank[Located], pose: Tensor, view: Tensor, action: Tensor
+    ) -> tuple[Imagined, Tensor]:
+        """Imagine where moves from known poses end.
+
+        Args:
+            bank: B walks, from `follow`.
+            pose: (B, Q) int, rows of poses in the frames of the walks.
+            view: (B, Q, C) int, what one sees there, UNSEEN where that is not known.
+            action: (B, Q) int.
+
+        Returns:
+            What one sees there of the nearest 5 x 5 cells, and (B, Q) int, the rows of the poses where the moves end.
+        """
+        query = torch.cat([view, action[..., None], torch.full_like(view, MASKED)], 2)
+        here = pose[..., None], torch.ones_like(pose[..., None], dtype=torch.float)
+        prediction, moved = self._read_out(self._consult(bank.cache, query, here))
+        end = torch.where(moved > 0.5, self.localization.frame.moved[action, pose], pose)
+        return prediction.imagined(), end
+
+    def _read_out(self, evidence: Evidence) -> tuple[ViewPrediction, Tensor]:
+        """The prediction, and (B, Q) the probability that the action moves the agent."""
         *_, x = self._tokens(evidence)
         x = self.norm(x)
         memories, view, moved = self.trust(x)[..., None, None].unbind(2)  # (B, Q, 1, 1) each
@@ -172,11 +212,14 @@ class OverlapModel(ViewModel):
         cells = self.cells(x).unflatten(-1, (N_CELLS, N_CLASSES))
         cells = cells + torch.cat([self.light(shown)[..., None], shown[..., :-1]], -1)
         p = cells.detach().softmax(-1)
-        n = moved * (evidence.moved + evidence.carried) + (1 - moved) * (evidence.stayed + evidence.given)
-        new = (1 - p[..., UNSEEN]) / (1 + 4 * n.detach().sum(-1))  # (B, Q, 25): lit, but shown by nothing
-        doubts = [doubt.topk(DOUBTS).values for doubt in (torch.special.entr(p).sum(-1), new)]
+        votes = moved * (evidence.moved + evidence.carried) + (1 - moved) * (evidence.stayed + evidence.given)
+        n, lit = votes.detach().sum(-1), 1 - p[..., UNSEEN]  # (B, Q, 25) each
+        doubts = [doubt.topk(DOUBTS).values for doubt in (torch.special.entr(p).sum(-1), lit / (1 + 4 * n))]
         unknown = self.unknown(torch.cat([x, *doubts], 2))
-        return ViewPrediction(cells, self.action_head(x), cells, unknown.expand(-1, -1, 2))
+        of_class = n - votes.detach()[..., OWN - 1]  # an agent does not see what it stands on
+        new = (lit * (-4 * of_class).exp()).sum(-1)
+        prediction = ViewPrediction(cells, self.action_head(x), cells, unknown.expand(-1, -1, 2), new)
+        return prediction, moved[..., 0, 0]
 
     @torch.inference_mode()
     def is_blocked(self, before: Tensor, after: Tensor) -> Tensor:
@@ -193,26 +236,30 @@ class OverlapModel(ViewModel):
             x = block(x)
             yield x
 
-    def _consult(self, bank: Located, query: Tensor) -> Evidence:
+    def _consult(self, bank: Located, query: Tensor, here: tuple[Tensor, Tensor] | None = None) -> Evidence:
+        """Ask the memories; `here` are the poses of the given views and their probabilities, where they are known."""
         find = self.localization
-        relative = find.relative
+        relative = relative_poses(query.device, query.shape[2] // 2)
         source, action, end = split(query)
         no_source, no_end = source[..., 0] == MASKED, end[..., 0] == MASKED
         no_action = ~no_source & ~no_end
         given = classes_shown(torch.where(no_source[..., None], end, source))
         acted = action.clamp(min=0)
         motion = torch.where(no_source, INVERSE.to(query.device)[acted], acted)
-        row, p = find.locate(bank, given)
+        row, p = find.locate(bank, given) if here is None else here
         moved = find.votes(bank, find.frame.moved[motion[..., None], row], p)
         stayed = find.votes(bank, row, p)
-        carried = F.pad(given, (0, 1), value=UNSEEN).gather(2, relative.shift[relative.motion[motion]])
+        carried = F.pad(given, (0, 1), value=UNSEEN).gather(2, relative.shift[relative.motion[motion]])[
+            ..., relative.near
+        ]
         fits = p.new_zeros(*no_action.shape, 2 * len(COMPARED))
         if no_action.any():  # never where an agent imagines the ends of moves
             fits = self._compare(bank, given, classes_shown(end), (row, p)) * no_action[..., None]
+        given = given[..., relative.near]
         asked = F.one_hot(torch.where(no_action, MASKED_ACTION, acted), MASKED_ACTION + 1)
         features = [_shares(moved), _shares(stayed), F.one_hot(carried, N_CLASSES + 1), F.one_hot(given, N_CLASSES + 1)]
         features = [part.flatten(2) for part in features]
-        features += [fits, p, asked * torch.where(no_source, -1, 1)[..., None]]
+        features += [fits, F.pad(p, (0, GUESSES - p.shape[2])), asked * torch.where(no_source, -1, 1)[..., None]]
         may_stay = (acted == FORWARD) & ~no_action
         return Evidence((row, p), torch.cat(features, 2), moved, stayed, kinds(carried), kinds(given), may_stay)
 

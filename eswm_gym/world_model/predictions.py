@@ -32,10 +32,13 @@ class Imagined(NamedTuple):
         cells: (B, Q, C, K) float probabilities of the K classes of each cell of the end state. Those of a symbol, its
             only cell, sum to 1 together with `unknown`; those of each cell of a view sum to 1.
         unknown: (B, Q) float probability of "I don't know".
+        new: (B, Q) float, how much one would find out there: of a view, how many cells one is expected to see for the
+            first time; else the probability of "I don't know".
     """
 
     cells: Tensor
     unknown: Tensor
+    new: Tensor
 
 
 class PredictionLike(Protocol):
@@ -101,7 +104,7 @@ class Prediction(NamedTuple):
     def imagined(self) -> Imagined:
         """The probabilities of the end states."""
         p = self.end.float().softmax(-1)
-        return Imagined(p[..., None, :-1], p[..., -1])
+        return Imagined(p[..., None, :-1], p[..., -1], p[..., -1])
 
 
 class ViewPrediction(NamedTuple):
@@ -112,12 +115,15 @@ class ViewPrediction(NamedTuple):
         action: (B, Q, 4) float logits, the last one of "I don't know".
         end: (B, Q, 25, 9) float logits.
         unknown: (B, Q, 2) float logits of "I don't know" for source and end.
+        new: (B, Q) float, how many cells of the masked view one is expected to see that neither the memories nor the
+            given view show. None: the probability of "I don't know" stands for it.
     """
 
     source: Tensor
     action: Tensor
     end: Tensor
     unknown: Tensor
+    new: Tensor | None = None
 
     def masked_view(self, masked: Tensor) -> Tensor:
         """(B, Q, 25, 9) logits of the view that is masked (B, Q); those of the end where the action is."""
@@ -154,4 +160,5 @@ class ViewPrediction(NamedTuple):
 
     def imagined(self) -> Imagined:
         """The probabilities of the end states."""
-        return Imagined(self.end.float().softmax(-1), self.unknown[..., 1].float().sigmoid())
+        unknown = self.unknown[..., 1].float().sigmoid()
+        return Imagined(self.end.float().softmax(-1), unknown, unknown if self.new is None else self.new)

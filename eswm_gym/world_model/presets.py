@@ -142,10 +142,10 @@ _LATTICES = {
 _COVER = GridSource(GridConfig(), "cover", hidden=0.6)
 _ERRORS = (0.0, 0.15)  # least and greatest share of wrong cells in training
 _VIEWS = (
-    replace(_COVER, share=0.3, looks=0.08),
-    replace(_COVER, share=0.4, looks=0.08, wrong_cells=_ERRORS),
-    GridSource(GridConfig(), "walk", share=0.1, steps=32, looks=0.08),
-    GridSource(GridConfig(), "walk", share=0.2, steps=32, looks=0.08, wrong_cells=_ERRORS),
+    replace(_COVER, share=0.2, looks=0.08),
+    replace(_COVER, share=0.3, looks=0.08, wrong_cells=_ERRORS),
+    GridSource(GridConfig(), "walk", share=0.25, steps=60, looks=0.08),
+    GridSource(GridConfig(), "walk", share=0.25, steps=60, looks=0.08, wrong_cells=_ERRORS),
 )
 _VIEW_SETTINGS = {"minigrid": _COVER} | {
     f"minigrid-noise-{percent}": replace(_COVER, wrong_cells=(percent / 100, percent / 100)) for percent in (5, 10, 15)

@@ -8,6 +8,7 @@ from eswm_gym.wrappers.for_sb3 import for_sb3
 from eswm_gym.wrappers.history import History
 from eswm_gym.wrappers.many_goals import ManyGoals
 from eswm_gym.wrappers.memory_bank_observation import MemoryBankObservation
+from eswm_gym.wrappers.minigrid_views import MiniGridViews
 from eswm_gym.wrappers.view_errors import ViewErrors
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "History",
     "ManyGoals",
     "MemoryBankObservation",
+    "MiniGridViews",
     "Poses",
     "ViewErrors",
     "for_sb3",

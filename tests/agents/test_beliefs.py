@@ -54,7 +54,7 @@ def test_are_the_agents_own(env_id):
     assert believed.plan[-1][1] == agent.number(obs["goal"])
     moves = {move[:2] for move in (*believed.memories, *believed.imagined, *believed.frontier)}
     assert moves >= {(known, action) for known in believed.known for action in range(env.action_space.n)}
-    assert all(0 < p <= 1 for *_, p in believed.imagined)
+    assert all(0 <= p <= 1 for *_, p in believed.imagined)
     assert json.loads(json.dumps(believed.to_dict()))["state"] == state
 
 

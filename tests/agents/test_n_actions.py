@@ -97,7 +97,7 @@ def test_imagines_each_move_as_if_asked_alone(n_actions):
     encoded = model.encode(torch.from_numpy(bank.to_numpy())[None])
     for row, state in enumerate([0, 1, 5, 7]):
         for action in range(n_actions):
-            cells, unknown = model.imagine(encoded, torch.tensor([[[state]]]), torch.tensor([[action]]))
+            cells, unknown, _ = model.imagine(encoded, torch.tensor([[[state]]]), torch.tensor([[action]]))
             p = torch.cat([cells[0, 0, 0], unknown[0]])
             end = int(p.argmax())
             assert table.end[row, action] == (end if end < 20 else -1)

@@ -116,7 +116,7 @@ def test_probability_and_entropy_are_of_the_whole_prediction(model):
     (table,) = imagine_tables(model, BANKS[2:])
     bank = model.encode(torch.from_numpy(BANKS[2].to_numpy())[None])
     for row, state in enumerate(table.states.tolist()):
-        cells, unknown = model.imagine(bank, torch.full((1, 6, 1), state), torch.arange(6)[None])
+        cells, unknown, _ = model.imagine(bank, torch.full((1, 6, 1), state), torch.arange(6)[None])
         p = torch.cat([cells[0, :, 0], unknown[0, :, None]], 1).double().numpy()
         idk = p.argmax(1) == model.config.n_states
         np.testing.assert_array_equal(table.end[row], np.where(idk, -1, p.argmax(1)))

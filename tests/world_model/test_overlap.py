@@ -68,7 +68,7 @@ def test_motions():
 
 
 def test_the_poses_at_which_views_share_cells_and_which_cells():
-    table, here = relative_poses(CPU), cells_of((0, 0, 0))
+    table, here = relative_poses(CPU, 25), cells_of((0, 0, 0))
     shared = {}
     for x in range(-9, 10):
         for y in range(-9, 10):
@@ -85,7 +85,7 @@ def test_the_poses_at_which_views_share_cells_and_which_cells():
 
 
 def test_how_one_pose_is_seen_from_another():
-    table = relative_poses(CPU)
+    table = relative_poses(CPU, 25)
     one, other = random_poses(300, 7), random_poses(300, 7, seed=1)
     row = table.between(torch.from_numpy(one), torch.from_numpy(other))
     listed = {tuple(pose): i for i, pose in enumerate(table.pose.tolist())}
@@ -111,7 +111,7 @@ def test_a_frame_holds_a_room_wherever_in_it_the_frame_begins(size):
 
 
 def test_poses_in_a_frame_one_after_the_other():
-    shape, table = frame(9, CPU), relative_poses(CPU)
+    shape, table = frame(9, CPU), relative_poses(CPU, 25)
     row = torch.tensor([[shape.origin, 0, 17], [300, shape.n_poses - 1, shape.n_poses]])
     found = shape.compose(row, table.pose)
     number = {tuple(pose): i for i, pose in enumerate(shape.pose[:-1].tolist())}
@@ -125,7 +125,7 @@ def test_views_of_a_room_agree_where_they_overlap():
     rooms = GridBatch.of(generate_grids(np.random.default_rng(0), 1, GridConfig()))
     free = np.flatnonzero(rooms.free[0])
     where, views = torch.from_numpy(poses(9)[free]), torch.from_numpy(rooms.views[0, free].astype(np.int64))
-    shown, table = classes_shown(views), relative_poses(CPU)
+    shown, table = classes_shown(views), relative_poses(CPU, 25)
     row = table.between(where[:, None], where)  # of each pose, as seen from each
     compared = 0
     for i in range(len(free)):

@@ -60,7 +60,7 @@ def test_shapes():
     assert prediction.unknown.shape == (3, 12, 2)
     assert all(part.isfinite().all() for part in prediction)
     bank = model.encode(memories)
-    p, unknown = model.imagine(bank, memories[:, :3, :25].clamp(min=0), memories[:, :3, 25].clamp(min=0))
+    p, unknown, _ = model.imagine(bank, memories[:, :3, :25].clamp(min=0), memories[:, :3, 25].clamp(min=0))
     assert p.shape == (3, 3, 25, 9) and unknown.shape == (3, 3)
     torch.testing.assert_close(p.sum(3), torch.ones(3, 3, 25))
     assert ((unknown >= 0) & (unknown <= 1)).all()

@@ -312,7 +312,7 @@ def test_imagine(config, problem, move):
     """It is the softmax of what the end head says of (source, action, ?)."""
     model, (memories, _) = scrambled(config), problem
     source, action = (torch.tensor([[x, 0, 0], [x, 1, 2]]) for x in move)
-    cells, unknown = model.imagine(model.encode(memories), source[..., None], action)
+    cells, unknown, _ = model.imagine(model.encode(memories), source[..., None], action)
     assert cells.shape == (2, 3, 1, N_STATES) and unknown.shape == (2, 3)
     imagined = torch.cat([cells[:, :, 0], unknown[..., None]], -1)
     torch.testing.assert_close(imagined.sum(-1), torch.ones(2, 3))

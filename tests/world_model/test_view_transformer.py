@@ -58,7 +58,7 @@ def test_shapes():
     assert all(part.isfinite().all() for part in prediction)
     bank = model.encode(memories)
     assert model.activations(bank, query).shape == (2, 4, 12, 32)
-    p, unknown = model.imagine(bank, memories[:, :3, :25].clamp(min=0), memories[:, :3, 25].clamp(min=0))
+    p, unknown, _ = model.imagine(bank, memories[:, :3, :25].clamp(min=0), memories[:, :3, 25].clamp(min=0))
     assert p.shape == (4, 3, 25, 9) and unknown.shape == (4, 3)
     torch.testing.assert_close(p.sum(3), torch.ones(4, 3, 25))
     assert ((unknown >= 0) & (unknown <= 1)).all()
@@ -124,7 +124,7 @@ def test_imagining_is_asking_for_the_end():
     asked = query[:, column : column + 1]
     source, action = asked[row, :, :25], asked[row, :, 25]
     one = model.encode(memories[row : row + 1])
-    p, unknown = model.imagine(one, source[None], action[None])
+    p, unknown, _ = model.imagine(one, source[None], action[None])
     answer = model.predict(bank, query)
     torch.testing.assert_close(p[0, 0], answer.end[row, column].softmax(-1), atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(unknown[0, 0], answer.unknown[row, column, 1].sigmoid(), atol=1e-4, rtol=1e-4)
@@ -165,7 +165,7 @@ def test_to_look_is_a_question_of_its_own():
     memories = problems().memories
     bank = scrambled().encode(memories)
     views = memories[:, :2, :25]
-    p, unknown = scrambled().look(bank, views)
+    p, unknown, _ = scrambled().look(bank, views)
     assert p.shape == (4, 2, 25, 9) and unknown.shape == (4, 2)
     torch.testing.assert_close(p.sum(3), torch.ones(4, 2, 25))
     for action in range(3):

@@ -5,6 +5,7 @@ A pose is a cell and a heading. Views are exactly those of MiniGrid's `gen_obs`,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -20,10 +21,22 @@ AHEAD = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])  # the step (x, y) of each 
 TURN = np.array([-1, 1, 0])  # what each action adds to the heading
 VIEW = 5  # cells along a side of a view
 N_CELLS = VIEW * VIEW
-HERE = (VIEW // 2) * VIEW + VIEW - 1  # the agent's own cell in a flat view, which never shows its colour
+
+
+def own_cell(n_cells: int) -> int:
+    """The agent's own cell in a flat view of so many cells; the one before it lies in front."""
+    side = math.isqrt(n_cells)
+    return (side // 2) * side + side - 1
+
+
+def offsets(side: int) -> np.ndarray:
+    """(side * side, 2) steps to the right and ahead to each cell of a view, in MiniGrid's order."""
+    return np.array([(i - side // 2, side - 1 - j) for i in range(side) for j in range(side)])
+
+
+HERE = own_cell(N_CELLS)  # which never shows its colour
 IN_FRONT = HERE - 1
-# Where each cell of a view lies, seen from the agent: (steps to the right, steps ahead), in MiniGrid's order.
-OFFSETS = np.array([(i - VIEW // 2, VIEW - 1 - j) for i in range(VIEW) for j in range(VIEW)])
+OFFSETS = offsets(VIEW)
 
 
 @lru_cache
@@ -65,11 +78,11 @@ def cells_along(pose: tuple[int, int, int], actions: Iterable[int]) -> list[tupl
     return cells
 
 
-def view_positions(where: np.ndarray) -> np.ndarray:
-    """(K, 25, 2) int (x, y) of each cell in the views of poses (K, 3)."""
+def view_positions(where: np.ndarray, side: int = VIEW) -> np.ndarray:
+    """(K, side * side, 2) int (x, y) of each cell in the views of poses (K, 3)."""
     ahead = AHEAD[where[:, 2]][:, None]
     right = np.stack([-ahead[..., 1], ahead[..., 0]], -1)
-    return where[:, None, :2] + OFFSETS[:, :1] * right + OFFSETS[:, 1:] * ahead
+    return where[:, None, :2] + offsets(side)[:, :1] * right + offsets(side)[:, 1:] * ahead
 
 
 @lru_cache

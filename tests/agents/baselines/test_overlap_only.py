@@ -58,7 +58,7 @@ def test_sees_a_wrong_cell_as_the_memories_show_it(make):
     wrong = true.clone()
     wrong[0, 7] = 2 + (true[0, 7] - 1) % 7
     wrong[0, 12] = 0
-    p, unknown = model.look(bank, wrong[None])
+    p, unknown, _ = model.look(bank, wrong[None])
     assert torch.equal(p[0].argmax(-1), true) and unknown[0, 0] < 0.5
 
 
