@@ -12,15 +12,16 @@ import torch
 from eswm_gym.agents.base import Agent, Info, Observation
 from eswm_gym.agents.exploration import NEWS, most_news
 from eswm_gym.agents.planning import UNKNOWN, TransitionTable, search
-from eswm_gym.rooms.grid import FORWARD, LEFT, N_ACTIONS, UNSEEN, WALL, moved, own_cell
+from eswm_gym.rooms.grid import FORWARD, LEFT, N_ACTIONS, UNSEEN, VIEW, WALL, moved, own_cell
 from eswm_gym.rooms.grid.views import view_positions
 from eswm_gym.rooms.transitions import MASKED, parts
 from eswm_gym.world_model import ESWM, EncodedBank, OverlapModel, load_pretrained
 from eswm_gym.world_model.overlap import relative_poses
-from eswm_gym.wrappers.minigrid_views import DOOR, GOAL, KEY, LAVA
+from eswm_gym.wrappers.minigrid_views import BALL, BOX, DOOR, GOAL, KEY, LAVA
 
 WIDEST = 25  # cells along a side of MiniGrid's rooms
 LONGEST = 1024  # moves of an episode
+IN_THE_WAY = (DOOR, KEY, BALL, BOX)  # what going ahead clears, without a step
 WANTED = (GOAL, KEY)  # the agent goes to the nearest of the first kind that it knows of
 SURE = 0.5  # the agent walks into a cell if the model says with more than this probability what it is
 BEHIND_A_DOOR = 10.0  # new cells that it expects there
@@ -32,8 +33,8 @@ class MiniGridAgent(Agent):
     Floors are blank there and many places look alike, so that views are no states. States are poses in the frame of the
     walk so far: the model composes them along the walk (`OverlapModel.follow`), and imagines from it what one sees at
     other poses. The agent goes to a goal that it has seen. Else it fetches a key that it has seen, else it goes where
-    it expects to see most that is new for each move. The model knows no doors: it reads them as walls, and the agent
-    remembers where they are.
+    it expects to see most that is new for each move. The model knows no doors and no objects: it reads them as walls,
+    and the agent remembers where they are.
 
     Args:
         model: an `OverlapModel`, or what has its `follow` and `imagine_from`; frozen, shared, never changed.
@@ -83,7 +84,7 @@ class MiniGridAgent(Agent):
         if action is None:
             action = most_news(self.table, here, range(N_ACTIONS), self.rng)
         if action is None:
-            action = int(self.rng.integers(N_ACTIONS))
+            action = int(self.rng.choice([a for a in range(N_ACTIONS) if a != FORWARD or self.ahead[here] != LAVA]))
         row = self.table.index[here]
         self.expected = int(self.table.end[row, action])
         if self.table.new[row, action] > NEWS:  # type: ignore[index]
@@ -99,14 +100,14 @@ class MiniGridAgent(Agent):
         """The walk, and a last move whose end is not known, which begins at the agent's pose."""
         rows = np.stack([*self.walk, np.concatenate([view, [LEFT], np.full_like(view, MASKED)])])
         for cells in parts(rows)[::2]:
-            cells[cells == DOOR] = WALL
+            cells[np.isin(cells, IN_THE_WAY)] = WALL
         bank = self.model.follow(torch.from_numpy(rows[None]).to(self.model.device))
         return self._edited(bank)
 
     def _edited(self, bank: EncodedBank) -> EncodedBank:
         """The bank without the cells that some later view contradicts: doors open, and keys are taken."""
         outdated = self.model.localization.contradicted(bank.cache, -1)[0]
-        outdated[:-1] |= self.outdated
+        outdated[: len(self.outdated)] |= self.outdated
         self.outdated = outdated
         shown = torch.where(outdated, UNSEEN, bank.cache.shown)
         return replace(bank, cache=bank.cache._replace(shown=shown))
@@ -127,9 +128,9 @@ class MiniGridAgent(Agent):
         """Imagine every move from here and, in turn, from every pose where a move ends."""
         near = relative_poses(torch.device("cpu"), len(view)).near.numpy()
         in_front = own_cell(len(view)) - 1
-        doors = self._doors(bank, view)
+        things = self._things(bank, view)
         been = set(bank.cache.pose[0].tolist())  # where nothing is new any more
-        views, waiting = {here: np.where(view == DOOR, WALL, view)}, [here]
+        views, waiting = {here: np.where(np.isin(view, IN_THE_WAY), WALL, view)}, [here]
         self.ahead = {here: int(view[in_front])}
         found: list[tuple[Any, ...]] = []
         while waiting:
@@ -142,12 +143,12 @@ class MiniGridAgent(Agent):
             p, ends = imagined.cells[0].cpu().numpy(), end[0].cpu().numpy().reshape(-1, N_ACTIONS)
             new = np.where(np.isin(ends, list(been)), 0.0, imagined.new[0].cpu().numpy().reshape(-1, N_ACTIONS))
             for i, at in enumerate(waiting):
-                if self.ahead[at] in (UNSEEN, LAVA):
-                    ends[i, FORWARD] = UNKNOWN
-                if at in self.blocked:
+                if self.ahead[at] == LAVA or at in self.blocked:
                     ends[i, FORWARD], new[i, FORWARD] = at, 0.0
-                elif self._cell_ahead(at) in doors:
+                elif self.ahead[at] == DOOR:
                     ends[i, FORWARD], new[i, FORWARD] = UNKNOWN, BEHIND_A_DOOR
+                elif self.ahead[at] == UNSEEN:
+                    ends[i, FORWARD] = UNKNOWN
             found.append((waiting, ends, new))
             waiting = []
             for cells, end_pose in zip(p, ends.ravel().tolist(), strict=True):
@@ -155,7 +156,7 @@ class MiniGridAgent(Agent):
                     sure = np.where(cells.max(-1) > SURE, cells.argmax(-1), UNSEEN)
                     views[end_pose] = np.full_like(view, UNSEEN)
                     views[end_pose][near] = sure
-                    self.ahead[end_pose] = int(views[end_pose][in_front])
+                    self.ahead[end_pose] = things.get(self._cell_ahead(end_pose), int(views[end_pose][in_front]))
                     waiting.append(end_pose)
         states, ends, new = (np.concatenate(part) for part in zip(*found, strict=True))
         self.table = TransitionTable(states, ends, np.ones(ends.shape), np.zeros(ends.shape), new)
@@ -171,15 +172,16 @@ class MiniGridAgent(Agent):
                 return min(plans, key=len).actions[0]
         return None
 
-    def _doors(self, bank: EncodedBank, view: np.ndarray) -> set[tuple[int, int]]:
-        """Where in the frame there are doors that are closed, by what the agent saw last."""
+    def _things(self, bank: EncodedBank, view: np.ndarray) -> dict[tuple[int, int], int]:
+        """What is in the way at cells of the frame, by what the agent saw last."""
         seen = np.array([*(parts(row)[0] for row in self.walk), view])
         poses = self.model.localization.frame.pose[bank.cache.pose[0]].cpu().numpy()
-        doors = set[tuple[int, int]]()
+        last: dict[tuple[int, int], int] = {}
         for cells, where in zip(seen, view_positions(poses, math.isqrt(len(view))), strict=True):
-            doors -= set(map(tuple, where[cells != UNSEEN].tolist()))
-            doors |= set(map(tuple, where[cells == DOOR].tolist()))
-        return doors
+            last |= {
+                (x, y): kind for (x, y), kind in zip(where.tolist(), cells.tolist(), strict=True) if kind != UNSEEN
+            }
+        return {cell: kind for cell, kind in last.items() if kind in IN_THE_WAY}
 
     def _cell_ahead(self, pose: int) -> tuple[int, int]:
         x, y, _ = moved(self.model.localization.frame.pose[pose].cpu().numpy(), FORWARD).tolist()
@@ -190,9 +192,11 @@ def _flat(obs: Observation) -> np.ndarray:
     """(C,) int64, the classes of a view.
 
     Raises:
-        ValueError: if the state is no view of an odd number of cells a side.
+        ValueError: if the state is no view of an odd number of cells a side, at least 5.
     """
     view = np.asarray(obs["state"])
-    if view.ndim != 2 or view.shape[0] != view.shape[1] or view.shape[0] % 2 == 0:
-        raise ValueError(f"a state is a square view of an odd side, as MiniGridViews shows it, got {view!r}")
+    if view.ndim != 2 or view.shape[0] != view.shape[1] or view.shape[0] % 2 == 0 or len(view) < VIEW:
+        raise ValueError(
+            f"a state is a square view of an odd side from {VIEW} on, as MiniGridViews shows, got {view!r}"
+        )
     return view.astype(np.int64).ravel()

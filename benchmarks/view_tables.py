@@ -71,7 +71,35 @@ LATENT_VIEWS = Table(
     of(file="latent", setting="minigrid"),
 )
 
+STOCK_IDS = (
+    "Empty-8x8",
+    "SimpleCrossingS9N1",
+    "SimpleCrossingS9N2",
+    "SimpleCrossingS9N3",
+    "FourRooms",
+    "MultiRoom-N2-S4",
+    "MultiRoom-N4-S5",
+    "Unlock",
+)
+
+
+STOCK_METHODS = ("random", "recurrent-ppo", "recurrent-ppo-10x", "map-only", "odometry-frontier", "eswm")
+
+
+def stock(title: str, metric: str, *names: str, digits: int = 2) -> Table:
+    """MiniGrid's own ids, a line each, a column for each method."""
+    return Table(
+        title,
+        {name: of(setting=f"minigrid-{name.lower()}-views") for name in STOCK_IDS},
+        methods(*STOCK_METHODS, *names),
+        of(file="foreign", metric=metric, show="value only", digits=digits),
+    )
+
+
 VIEW_TABLES = {
+    "stock-success": stock("success", "success_rate"),
+    "stock-steps": stock("steps", "steps", "oracle", digits=1),
+    "stock-seen": stock("seen", "coverage"),
     "minigrid-predict": MINIGRID_PREDICT,
     "minigrid-errors": MINIGRID_ERRORS,
     "minigrid-agents": MINIGRID_AGENTS,

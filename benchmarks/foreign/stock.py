@@ -216,10 +216,14 @@ class OneHotViews(gym.ObservationWrapper):
 
 
 def recurrent_ppo(name: str, steps: int, seed: int) -> RecurrentPolicy:
-    """sb3-contrib's RecurrentPPO with its own defaults, trained in rooms that it is not tested in."""
+    """sb3-contrib's RecurrentPPO, trained in rooms that it is not tested in."""
     from sb3_contrib import RecurrentPPO
 
-    model = RecurrentPPO("MlpLstmPolicy", OneHotViews(make(name)), n_steps=256, batch_size=64, seed=seed % 2**31)
+    env = OneHotViews(make(name))
+    sizes = {"lstm_hidden_size": 64}
+    model = RecurrentPPO(
+        "MlpLstmPolicy", env, n_steps=256, batch_size=256, n_epochs=4, policy_kwargs=sizes, seed=seed % 2**31
+    )
     return RecurrentPolicy(model.learn(steps))
 
 

@@ -38,9 +38,9 @@ from common.rows import Found, Row, Test
 from eswm_gym.analysis import untrained
 from eswm_gym.world_model import available
 from latent.measures import MEASURES
-from latent.minigrid import grid_rows
 from latent.models import compare_rows
 from latent.subjects import QUICK, Sizes, Subject
+from latent.views import grid_rows
 
 
 def main(argv: list[str] | None = None) -> list[Row]:

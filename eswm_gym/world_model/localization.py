@@ -113,7 +113,7 @@ class Localization(nn.Module):
         count = kinds(shown).sum((1, 2)) + 1.0
         rarity = -(count / count.sum(-1, keepdim=True)).log()
         before, after = shown.chunk(2, 1)
-        blocked = self.fit(before, after, rarity, STAY) - self.fit(before, after, rarity, FORWARD)
+        blocked = self._blocked(before, after, rarity)
         in_front = own_cell(shown.shape[2]) - 1
         blocked = blocked + WALL_AHEAD * torch.where(before[..., in_front] == WALL, 1.0, -1.0)
         return rarity, torch.where((action == FORWARD) & (blocked > 0), STAY, action.clamp(min=0))
@@ -182,8 +182,18 @@ class Localization(nn.Module):
         """(...) bool, whether the view after a step ahead (..., 25) fits the same place better than the one ahead."""
         one, other = (classes_shown(view).reshape(1, -1, N_CELLS) for view in (before, after))
         usual = torch.full((1, N_KINDS), math.log(N_KINDS), device=before.device)
-        stayed = self.fit(one, other, usual, STAY) > self.fit(one, other, usual, FORWARD)
-        return stayed.reshape(before.shape[:-1])
+        return (self._blocked(one, other, usual) > 0).reshape(before.shape[:-1])
+
+    def _blocked(self, before: Tensor, after: Tensor, rarity: Tensor) -> Tensor:
+        """(B, T) evidence that a step ahead led nowhere, from the views (B, T, C) before and after it.
+
+        Only cells count that both places show: else a view that looks the same from both would speak for the first one.
+        """
+        relative = self._relative(before)
+        row = relative.motion[[STAY, FORWARD]]
+        seen = kinds(shifted(before, row)) * (relative.shift[row[1]] < before.shape[-1])[:, None]  # (B, T, 2, C, 9)
+        stayed, moved = seen.flatten(3).unbind(2)
+        return (self._looks(after, rarity) * (stayed - moved)).sum(-1)
 
     def _looks(self, shown: Tensor, rarity: Tensor) -> Tensor:
         """(B, T, C * 9) what each cell of views (B, T, C) is evidence for."""

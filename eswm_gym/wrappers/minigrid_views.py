@@ -15,14 +15,14 @@ from eswm_gym.rooms.grid import FORWARD, N_ACTIONS, VIEW, own_cell
 # What stands in place of the nine classes of `eswm_gym.rooms.grid`: objects instead of floors of a colour. An open door
 # is empty.
 OBJECTS = ("unseen", "wall", "empty", "goal", "door", "lava", "key", "ball", "box")
-GOAL, DOOR, LAVA, KEY = (OBJECTS.index(name) for name in ("goal", "door", "lava", "key"))
+GOAL, DOOR, LAVA, KEY, BALL, BOX = range(3, 9)
 _CLASS_OF = {OBJECT_TO_IDX[name]: number for number, name in enumerate(OBJECTS)} | {
     OBJECT_TO_IDX["floor"]: OBJECTS.index("empty")
 }
 _CAN_BE_PICKED_UP = tuple(OBJECT_TO_IDX[name] for name in ("key", "ball", "box"))
 
 
-class MiniGridViews(gym.Wrapper):
+class MiniGridViews(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """An environment of MiniGrid, with its views as `state`: (side, side) classes, in the order of `OBJECTS`.
 
     The three actions are to turn left, to turn right, and to go ahead: a step forward or, where something is in the
@@ -40,7 +40,8 @@ class MiniGridViews(gym.Wrapper):
     """
 
     def __init__(self, env: gym.Env) -> None:
-        super().__init__(env)
+        gym.utils.RecordConstructorArgs.__init__(self)
+        gym.Wrapper.__init__(self, env)
         shape: Any = getattr(getattr(env.observation_space, "spaces", {}).get("image"), "shape", ())
         if len(shape) != 3 or shape[0] != shape[1] or shape[0] < VIEW or shape[0] % 2 == 0 or shape[2] != 3:
             raise ValueError(

@@ -1,10 +1,12 @@
 """The rules of exploration on tables made by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from eswm_gym.agents import ESWMAgent, Place, TransitionTable
-from eswm_gym.agents.exploration import curiosity, most_uncertain, nearest_frontier
+from eswm_gym.agents.exploration import curiosity, most_news, most_uncertain, nearest_frontier
 from eswm_gym.world_model import ModelConfig, PathIntegrator
 
 
@@ -134,3 +136,61 @@ def test_looks_ahead_where_every_move_at_hand_is_certain():
     assert most_uncertain(known, score, 1, rng) == 4
     assert most_uncertain(known, score, 2, rng) == 0
     assert most_uncertain(known, np.full((3, 6), -np.inf), 0, rng) is None
+
+
+def news_of(moves, news, states):
+    """A table of moves (state, action): end, and of how many cells some of them are expected to show."""
+    table, new = table_of(moves, states), np.zeros((len(states), 6))
+    for (source, action), n in news.items():
+        new[states.index(source), action] = n
+    return replace(table, new=new)
+
+
+WAY = {(0, 0): 1, (1, 1): 2, (0, 3): 3, (3, 4): 4}  # 0 - 1 - 2 and 0 - 3 - 4
+
+
+def newest(news, state=0, actions=range(6), moves=WAY, seed=0):
+    return most_news(news_of(moves, news, [0, 1, 2, 3, 4]), state, actions, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize(("far", "first"), [(8, 2), (10, 0)])
+def test_goes_where_most_is_new_for_each_move(far, first):
+    """3 new cells after one move, or 8 or 10 after three."""
+    assert newest({(0, 2): 3, (2, 5): far}) == first
+
+
+def test_what_one_sees_on_the_way_counts():
+    """5 cells after two moves, and 1 on the way there, are more than 5.5 after two moves."""
+    news = {(1, 1): 5, (3, 4): 5.5}
+    assert newest(news) == 3 and newest({**news, (0, 0): 1}) == 0
+
+
+def test_one_may_see_news_where_nobody_knows_the_end_of_a_move():
+    assert newest({(2, 5): 1}) == 0 and (2, 5) not in WAY
+    assert newest({(2, 5): 1}, state=2) == 5
+
+
+@pytest.mark.parametrize("news", [{}, {(0, 2): 0.05, (2, 5): 0.05}])
+def test_hardly_anything_new_is_nothing_new(news):
+    assert newest(news) is None
+
+
+def test_news_that_no_known_move_leads_to_are_none():
+    news = {(2, 5): 9}
+    assert newest(news, moves={(0, 0): 1, (3, 1): 2}) is None and newest(news, state=4) is None
+    assert newest(news, state=99) is None  # no state of the table
+
+
+def test_the_mask_rules_the_moves_from_here_alone():
+    """In the end a move that is not allowed here shows most."""
+    news = {(0, 2): 3, (1, 2): 7, (4, 0): 2}
+    assert newest(news) == 0
+    assert newest(news, actions=[0, 1]) == 0 and newest(news, actions=[1, 2, 3]) == 2
+    assert newest(news, actions=[3, 5]) == 3 and newest(news, actions=[5]) is None
+
+
+def test_equal_news_are_drawn_by_the_seed():
+    news = {(0, action): 2 for action in range(6)}
+    drawn = [newest(news, seed=seed) for seed in range(40)]
+    assert drawn == [newest(news, seed=seed) for seed in range(40)] and set(drawn) == set(range(6))
+    assert {newest({**news, (0, 4): 2.1}, seed=seed) for seed in range(40)} == {4}

@@ -76,6 +76,25 @@ def test_a_goal_never_seen_is_a_plan_not_found():
     assert not search(table, 99, 5).found
 
 
+def test_what_is_new_goes_with_the_moves():
+    """States 5, 6 and 7 and two actions; places 6 and 8 are named."""
+    end = np.array([[6, 7], [7, 5], [8, -1]])
+    new = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    table = TransitionTable(np.array([5, 6, 7]), end, np.full((3, 2), 0.5), np.ones((3, 2)), new)
+    lived = table.with_facts([(5, 1, 7)], [(7, 0, 7), (9, 0, 5)])
+    assert lived.new.tolist() == [[1, 0], [3, 4], [0, 6]]
+    assert table.new.tolist() == [[1, 2], [3, 4], [5, 6]]  # as it was
+    named = table.without_places([6], [8])
+    assert named.states.tolist() == [5, 7] and named.end.tolist() == [[5, 7], [-1, -1]]
+    assert named.new.tolist() == [[1, 2], [5, 6]]
+    assert table.rename(6, 9).new.tolist() == table.new.tolist()
+
+
+def test_tables_of_symbols_have_nothing_new():
+    table = TransitionTable(np.array([5]), np.array([[5, -1]]), np.ones((1, 2)), np.zeros((1, 2)))
+    assert table.new is table.with_facts([(5, 1, 5)]).new is table.without_places([6], []).new is None
+
+
 BANKS = [MemoryBank(), MemoryBank([(1, 0, 2)]), MemoryBank([(1, 0, 2), (2, 1, 3), (5, 4, 5), (3, 3, 6)])]
 
 

@@ -132,6 +132,7 @@ def test_everything_comes_back(tmp_path, random_wall):
         one, other = (getattr(knowledge.table, name) for knowledge in (mine, theirs))
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
+    assert mine.table.new is theirs.table.new is None  # states are no views
     assert theirs.latent.activations.tobytes() == mine.latent.activations.tobytes()
     assert not any(p.requires_grad for p in loaded.model.parameters())
     assert [file.name for file in (tmp_path / "deep").iterdir()] == ["agent.json"]
@@ -151,6 +152,32 @@ def test_views_come_back_with_what_is_left_of_outdated_memories(tmp_path, views)
     assert list(theirs.partial) == [(source, 2, end)]
     np.testing.assert_array_equal(list(theirs.album), list(mine.album))
     assert len(list(theirs.album)) > 20 and (theirs.shown(end) == 2).all()
+
+
+def explorer_with_news(views, file):
+    """A saved agent that has imagined where something is new, its file, and what it sees."""
+    env, agent = gym.make("ESWM-MiniGridExplore-v0").unwrapped, ESWMAgent(load_model(views), seed=1)
+    obs, info = env.reset(seed=0)
+    agent.reset(obs, info)
+    agent.act(obs, info)
+    agent.save(file, model=views)
+    return agent, obs, info
+
+
+def test_what_is_new_comes_back(tmp_path, views):
+    agent, *_ = explorer_with_news(views, tmp_path / "agent")
+    new, loaded = agent.knowledge.table.new, ESWMAgent.load(tmp_path / "agent").knowledge.table.new
+    assert new.any() and loaded.dtype == new.dtype
+    np.testing.assert_array_equal(loaded, new)
+
+
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="such a table is used as if it knew what is new")
+def test_tables_saved_before_anything_was_new_in_them_are_imagined_again(tmp_path, views):
+    agent, obs, info = explorer_with_news(views, tmp_path / "agent")
+    table = json.loads((tmp_path / "agent.json").read_text())["agent"]["table"]
+    rewrite(tmp_path / "agent.json", table={name: part for name, part in table.items() if name != "new"})
+    loaded = ESWMAgent.load(tmp_path / "agent")
+    assert 0 <= loaded.act(obs, info) < 3
 
 
 def test_a_model_that_comes_with_the_package_is_known_by_its_weights(tmp_path, random_wall):

@@ -1,5 +1,6 @@
 """Tables of views, imagined by models that know the truth."""
 
+import gymnasium as gym
 import networkx as nx
 import numpy as np
 import pytest
@@ -7,7 +8,8 @@ import torch
 from view_models import Surveyor, TrueModel, bank_of, distinct_room, numbers, rooms_of
 
 import eswm_gym  # noqa: F401
-from eswm_gym.agents import MemoryBank, views
+from eswm_gym.agents import ESWMAgent, MemoryBank, TransitionTable, views
+from eswm_gym.agents.baselines.overlap_only import OverlapOnly
 from eswm_gym.agents.planning import UNKNOWN
 from eswm_gym.agents.states import view_number
 from eswm_gym.agents.views import imagine_views
@@ -91,7 +93,7 @@ def test_a_view_that_is_nearly_a_known_one_is_no_new_one(p_wrong, new):
             p[0, same, cell] = 1e-6
             p[0, same, cell, int(left[cell])] = 1 - p_wrong
             p[0, same, cell, wrong] = p_wrong
-            prediction.unknown[0, ~torch.from_numpy(same)] = 20.0
+            p[0, ~torch.from_numpy(same)] = 1 / 9  # nothing is known of other moves
             return prediction._replace(end=p.log())
 
     model.__class__ = Doubtful
@@ -146,3 +148,41 @@ def test_a_map_of_a_whole_bank_is_the_room():
                 # Where it is wrong, it does not know, or it sees a pose that looks like another.
                 assert row is None or end in (UNKNOWN, number[room.targets[0, pose, action]])
     assert right / asked > 0.8
+
+
+def test_explores_where_its_table_says_that_most_is_new():
+    """Three views in a row: 2 new cells after one move, and 9 after three."""
+    knowledge = ESWMAgent(Surveyor(), seed=0).knowledge
+    a, b, c = (knowledge.number(np.full((5, 5), floor)) for floor in (2, 3, 4))
+    end = np.array([[b, a, a], [b, c, b], [c, c, UNKNOWN]])
+    new = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 9.0]])
+    knowledge.table = TransitionTable(np.array([a, b, c]), end, np.ones((3, 3)), np.zeros((3, 3)), new)
+    rng = np.random.default_rng(0)
+    assert knowledge.to_frontier(a, [0, 1, 2], rng, True) == 0
+    assert knowledge.to_frontier(a, [1, 2], rng, True) == 1  # the mask rules the only way to more
+    assert knowledge.to_frontier(b, [0, 1, 2], rng, True) == 1
+    knowledge.table = knowledge.table.with_facts([(c, 2, c)])
+    assert knowledge.to_frontier(a, [0, 1, 2], rng, True) == 1
+    assert knowledge.to_frontier(b, [0, 1, 2], rng, True) is None
+
+
+@pytest.mark.parametrize("trust_memory", [True, False])
+def test_what_it_has_seen_is_new_nowhere_else_any_more(trust_memory):
+    """After a move that shows something new it imagines all moves again, after one that does not, none."""
+    agent, kept = ESWMAgent(OverlapOnly(), seed=0, trust_memory=trust_memory), set()
+    env = gym.make("ESWM-MiniGridExplore-v0").unwrapped
+    obs, info = env.reset(seed=0)
+    agent.reset(obs, info)
+    for _ in range(12):
+        action = agent.act(obs, info)
+        table, state = agent.knowledge.table, agent.number(obs["state"])
+        news = table.new[table.row(state), action]
+        following, *_, info = env.step(action)
+        agent.observe(obs, action, following, info)
+        if news > 0.1 or agent.number(following["state"]) != table.end[table.row(state), action]:
+            assert agent.knowledge.table is None
+        elif news == 0:
+            assert agent.knowledge.table is not None
+        kept.add(agent.knowledge.table is not None)
+        obs = following
+    assert kept == {True, False}

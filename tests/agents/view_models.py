@@ -119,10 +119,12 @@ def placing_model(dim: int = 8) -> OverlapModel:
     model = OverlapModel(OverlapConfig(dim=dim, layers=1))
     model.localization.load_state_dict(OverlapOnly().localization.state_dict())
     with torch.no_grad():
-        for weight in (model.action_head.weight, model.unknown.weight):
+        unsure, _, unknown = model.unknown
+        for weight in (model.action_head.weight, unsure.weight, unsure.bias, unknown.weight):
             weight.zero_()
         model.trust.bias.fill_(8.0)
         model.action_head.bias.zero_()
-        model.unknown.weight[:, -DOUBTS:] = 5.0  # of cells that it is not sure of
-        model.unknown.bias.fill_(-5.0)
+        unsure.weight[0, dim : dim + DOUBTS] = 1.0  # the entropy of the cells that it is least sure of
+        unknown.weight[0, 0] = 5.0
+        unknown.bias.fill_(-5.0)
     return model.eval().requires_grad_(False)

@@ -43,8 +43,8 @@ def test_navigate(tmp_path, capsys):
             low, high = row["ci95"]
             assert low <= row["value"] + 1e-9 and row["value"] <= high + 1e-9
     by_length = [r["n"] for r in rows if (r["metric"], r["along"]) == ("success_rate", "length")]
-    # Settings, methods, episodes, those of MiniGrid behind; two of each untrained network.
-    assert sum(by_length) == 2 * 12 * 20 + 5 * 8 + 3 * 2
+    # Settings, methods, episodes; two of the untrained network; those of MiniGrid, without errors and with.
+    assert sum(by_length) == 2 * 12 * 20 + 2 * 2 + 2 * 7 * 4
     assert value["minigrid", "oracle", "success_rate"] == value["minigrid", "oracle", "path_optimality"] == 1
     assert value["minigrid", "eswm", "success_rate"] >= 0.8 > value["minigrid", "random", "success_rate"]
     for setting in ("random-wall-19", "random-wall-37"):

@@ -309,8 +309,11 @@ def test_a_model_that_predicts_nan_is_named_and_makes_no_plan(name, value):
             ask()
 
 
-@pytest.mark.parametrize("model", [VIEWS, OVERLAP], ids=["plain", "overlap"])
-@pytest.mark.parametrize("name", ["norm.weight", "unknown.weight"])
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [(VIEWS, "norm.weight"), (VIEWS, "unknown.weight"), (OVERLAP, "norm.weight"), (OVERLAP, "unknown.2.weight")],
+    ids=["plain-norm", "plain-unknown", "overlap-norm", "overlap-unknown"],
+)
 def test_a_model_of_views_that_predicts_nan(model, name):
     rng, album = np.random.default_rng(0), ViewAlbum()
     rows = cover_bank(generate_grids(rng, 1, GridConfig())[0], rng)

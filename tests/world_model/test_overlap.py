@@ -32,11 +32,11 @@ def step(pose, motion):
     return x + ahead * AHEAD[heading][0], y + ahead * AHEAD[heading][1], (heading + turns) % 4
 
 
-def cells_of(pose):
-    """Where each of the 25 cells lies that one looks at from a pose: columns from left to right, the farthest first."""
+def cells_of(pose, side=5):
+    """Where each of the cells lies that one looks at from a pose: columns from left to right, the farthest first."""
     x, y, heading = pose
     (ax, ay), (rx, ry) = AHEAD[heading], AHEAD[(heading + 1) % 4]
-    at = [(i // 5 - 2, 4 - i % 5) for i in range(25)]
+    at = [(i // side - side // 2, side - 1 - i % side) for i in range(side * side)]
     return [(x + right * rx + ahead * ax, y + right * ry + ahead * ay) for right, ahead in at]
 
 
@@ -67,21 +67,38 @@ def test_motions():
             assert moved_by(there, int(INVERSE[motion])) == tuple(pose)
 
 
-def test_the_poses_at_which_views_share_cells_and_which_cells():
-    table, here = relative_poses(CPU, 25), cells_of((0, 0, 0))
+@pytest.mark.parametrize("side", [5, 7])
+def test_the_poses_at_which_views_share_cells_and_which_cells(side):
+    n_cells, reach = side * side, 2 * side - 1
+    table, here = relative_poses(CPU, n_cells), {cell: i for i, cell in enumerate(cells_of((0, 0, 0), side))}
     shared = {}
-    for x in range(-9, 10):
-        for y in range(-9, 10):
+    for x in range(-reach, reach + 1):
+        for y in range(-reach, reach + 1):
             for heading in range(4):
-                shift = [here.index(cell) if cell in here else 25 for cell in cells_of((x, y, heading))]
-                if min(shift) < 25:
+                shift = [here.get(cell, n_cells) for cell in cells_of((x, y, heading), side)]
+                if min(shift) < n_cells:
                     shared[x, y, heading] = shift
     listed = [tuple(pose) for pose in table.pose.tolist()]
     assert len(set(listed)) == len(listed) and set(listed) == set(shared)
-    assert table.shift.tolist() == [shared[pose] for pose in listed] + [[25] * 25]
-    enough = [sum(i < 25 for i in shared[pose]) >= 4 for pose in listed]
+    assert table.shift.tolist() == [shared[pose] for pose in listed] + [[n_cells] * n_cells]
+    enough = [sum(i < n_cells for i in shared[pose]) >= 4 for pose in listed]
     assert enough == [True] * table.n_compared + [False] * (len(listed) - table.n_compared)
     assert [listed[row] for row in table.motion.tolist()] == [step((0, 0, 0), motion) for motion in range(N_MOTIONS)]
+    assert table.near.tolist() == [here[cell] for cell in cells_of((0, 0, 0))]
+
+
+def test_views_of_seven_by_seven_cells_by_hand():
+    """Numbered from 0 at the far left, column by column; the agent looks from cell 27, and 26 lies in front."""
+    table = relative_poses(CPU, 49)
+    near = [[9, 10, 11, 12, 13], [16, 17, 18, 19, 20], [23, 24, 25, 26, 27], [30, 31, 32, 33, 34], [37, 38, 39, 40, 41]]
+    assert table.near.reshape(5, 5).tolist() == near
+    ahead, left, stay = (table.shift[table.motion[motion]].tolist() for motion in (FORWARD, LEFT, STAY))
+    assert stay == list(range(49))
+    assert ahead == [49 if i % 7 == 0 else i - 1 for i in range(49)]  # the farthest row is new
+    assert [left[cell] for cell in (27, 26, 25, 24)] == [27, 20, 13, 6]  # what lies ahead now lay to the left
+    assert [left[cell] for cell in (27, 34, 41, 48)] == [27, 26, 25, 24]  # to the right now, ahead before
+    assert left[:21] == [49] * 21 and left[21:24] == [49] * 3  # behind it, or too far to the left
+    assert left[45] == 3  # the farthest in the column to the left
 
 
 def test_how_one_pose_is_seen_from_another():

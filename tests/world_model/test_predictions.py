@@ -93,7 +93,7 @@ def test_loss_of_views_by_hand():
     ]
     assert prediction.loss(problems(truth, masked, unknown_is)).item() == pytest.approx(sum(by_hand) / 4, rel=1e-5)
     for i, expected in enumerate(by_hand):
-        one = ViewPrediction(*(part[:, i : i + 1] for part in prediction))
+        one = ViewPrediction(*(part[:, i : i + 1] for part in prediction[:4]))
         found = one.loss(problems(*(part[:, i : i + 1] for part in (truth, masked, unknown_is)))).item()
         assert found == pytest.approx(expected, rel=1e-5)
 
@@ -103,3 +103,20 @@ def test_the_masked_view():
     prediction = ViewPrediction(source, torch.zeros(1, 3, 4), end, torch.zeros(1, 3, 2))
     view = prediction.masked_view(torch.tensor([[SOURCE, ACTION, END]]))
     assert view[0, :, 0, 0].tolist() == [0, 1, 1]
+
+
+def test_of_symbols_what_is_not_known_is_new():
+    logits = torch.tensor([[[0.0, 0.0, math.log(2)]]])  # p(I don't know) = 2 / 4
+    imagined = Prediction(logits, logits, logits).imagined()
+    torch.testing.assert_close(imagined.new, torch.tensor([[0.5]]))
+    torch.testing.assert_close(imagined.unknown, imagined.new)
+
+
+def test_of_views_the_new_cells_are_counted_if_the_model_counts_them():
+    cells, action = torch.zeros(1, 2, 25, 9), torch.zeros(1, 2, 4)
+    unknown = torch.tensor([[[0.0, math.log(3)], [0.0, -math.log(3)]]])
+    imagined = ViewPrediction(cells, action, cells, unknown).imagined()
+    torch.testing.assert_close(imagined.new, torch.tensor([[0.75, 0.25]]))
+    counted = ViewPrediction(cells, action, cells, unknown, torch.tensor([[3.0, 0.0]])).imagined()
+    assert counted.new.tolist() == [[3.0, 0.0]]
+    torch.testing.assert_close(counted.unknown, imagined.new)

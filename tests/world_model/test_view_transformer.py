@@ -44,7 +44,7 @@ def problems(n: int = 4, queries: int = 12):
 
 
 def close(a, b, **kwargs):
-    for x, y in zip(a, b, strict=True):
+    for x, y in zip(a[:4], b[:4], strict=True):  # of a prediction all but what is new, which it does not count
         torch.testing.assert_close(x, y, **{"atol": 1e-4, "rtol": 1e-4} | kwargs)
 
 
@@ -55,7 +55,7 @@ def test_shapes():
     assert prediction.source.shape == prediction.end.shape == (4, 12, 25, 9)
     assert prediction.action.shape == (4, 12, 4)
     assert prediction.unknown.shape == (4, 12, 2)
-    assert all(part.isfinite().all() for part in prediction)
+    assert prediction.new is None and all(part.isfinite().all() for part in prediction[:4])
     bank = model.encode(memories)
     assert model.activations(bank, query).shape == (2, 4, 12, 32)
     p, unknown, _ = model.imagine(bank, memories[:, :3, :25].clamp(min=0), memories[:, :3, 25].clamp(min=0))
@@ -93,9 +93,9 @@ def test_batched_as_one_by_one():
     model = scrambled()
     together = model(memories, query)
     for i in range(4):
-        close(model(memories[i : i + 1], query[i : i + 1]), [part[i : i + 1] for part in together])
+        close(model(memories[i : i + 1], query[i : i + 1]), [part[i : i + 1] for part in together[:4]])
     for q in (0, 7):
-        close(model(memories, query[:, q : q + 1]), [part[:, q : q + 1] for part in together])
+        close(model(memories, query[:, q : q + 1]), [part[:, q : q + 1] for part in together[:4]])
     bank = model.encode(memories)
     close(model.predict(bank, query), together)
 
@@ -104,7 +104,7 @@ def test_an_empty_bank():
     _, query, *_ = problems()
     model = scrambled()
     answers = [model(torch.full((4, n, 51), -1), query) for n in (1, 5)]
-    assert all(part.isfinite().all() for part in answers[0])
+    assert all(part.isfinite().all() for part in answers[0][:4])
     close(*answers)
 
 

@@ -17,6 +17,7 @@ from eswm_gym.rooms.grid import (
     generate_grids,
     is_unique,
     moved,
+    own_cell,
     pose_index,
     poses,
     seen_cells,
@@ -24,6 +25,7 @@ from eswm_gym.rooms.grid import (
     targets_of,
     views_of,
 )
+from eswm_gym.rooms.grid.views import offsets, view_positions
 
 COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
 
@@ -197,3 +199,26 @@ def test_sight_ends_at_walls():
 def test_tables_that_all_share_cannot_be_changed(shared):
     with pytest.raises(ValueError, match="read-only"):
         shared(9)[0] = 0
+
+
+@pytest.mark.parametrize(("side", "own"), [(5, 14), (7, 27), (9, 44)])
+def test_the_agent_stands_in_the_middle_of_the_nearest_row(side, own):
+    assert own_cell(side * side) == own
+    assert offsets(side).tolist()[own] == [0, 0] and offsets(side).tolist()[own - 1] == [0, 1]
+    assert offsets(side).tolist()[0] == [-(side // 2), side - 1]  # the first cell is the one at the far left
+    assert offsets(side).tolist()[-1] == [side // 2, 0]
+
+
+@pytest.mark.parametrize("side", [5, 7])
+def test_where_the_cells_of_views_lie_is_where_minigrid_looks(side):
+    """In a room of floors of all colours, so wide that no wall is in sight."""
+    layout = noise(17, 0.0, 0)
+    env = Shown(layout)
+    env.agent_view_size = side
+    where = np.array([(8, 7, heading) for heading in range(4)] + [(9, 8, 1), (7, 8, 2)])
+    for pose, cells in zip(where.tolist(), view_positions(where, side), strict=True):
+        env.put(*pose)
+        image = env.gen_obs()["image"].reshape(side * side, 3)
+        others = [i for i in range(side * side) if i != own_cell(side * side)]
+        x, y = np.moveaxis(cells[others], -1, 0)
+        np.testing.assert_array_equal(image[others], ENCODING[layout[y, x]])
