@@ -164,6 +164,8 @@ class ViewKnowledge(Knowledge):
 
     def load_dict(self, saved: Mapping[str, Any]) -> None:
         super().load_dict(saved)
+        if self.table is not None and self.table.new is None:  # saved by a version without it
+            self.table = None
         self.album = ViewAlbum(map(np.array, saved["views"]))
         self.partial = MemoryBank(saved["worn"], n_actions=self.model.config.n_actions)
 

@@ -48,6 +48,7 @@ class MiniGridViews(gym.Wrapper, gym.utils.RecordConstructorArgs):
                 f"MiniGridViews needs MiniGrid's egocentric `image`, (side, side, 3) with an odd side of at least "
                 f"{VIEW}, got {env.observation_space}"
             )
+        self._image = np.zeros((*shape[:2], 3), np.uint8)  # the latest
         self.action_space = spaces.Discrete(N_ACTIONS)
         view = spaces.Box(0, len(OBJECTS) - 1, shape[:2], np.uint8)
         self.observation_space = spaces.Dict({"state": view})
@@ -66,11 +67,13 @@ class MiniGridViews(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def _ahead(self) -> Actions:
         """MiniGrid's action to go ahead, by the code of the cell in front."""
-        cells = self._image.reshape(-1, 3)
+        cells, action = self._image.reshape(-1, 3), Actions.forward
         thing, _, state = cells[own_cell(len(cells)) - 1]
         if thing == OBJECT_TO_IDX["door"] and state != STATE_TO_IDX["open"]:
-            return Actions.toggle
-        return Actions.pickup if thing in _CAN_BE_PICKED_UP else Actions.forward
+            action = Actions.toggle
+        elif thing in _CAN_BE_PICKED_UP:
+            action = Actions.pickup
+        return action if self.env.action_space.contains(int(action)) else Actions.forward  # some ids have three actions
 
     def _shown(self, obs: dict[str, Any]) -> dict[str, np.ndarray]:
         self._image = np.array(obs["image"])

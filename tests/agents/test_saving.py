@@ -171,7 +171,6 @@ def test_what_is_new_comes_back(tmp_path, views):
     np.testing.assert_array_equal(loaded, new)
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="such a table is used as if it knew what is new")
 def test_tables_saved_before_anything_was_new_in_them_are_imagined_again(tmp_path, views):
     agent, obs, info = explorer_with_news(views, tmp_path / "agent")
     table = json.loads((tmp_path / "agent.json").read_text())["agent"]["table"]

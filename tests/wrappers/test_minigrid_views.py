@@ -131,7 +131,6 @@ def test_gymnasiums_check():
     assert [text for text in told if "is different from the unwrapped version" not in text] == []
 
 
-@pytest.mark.xfail(strict=True, reason="MiniGridViews records no constructor arguments: the check cannot make it again")
 def test_gymnasiums_check_of_an_id():
     told = warnings_of(check_env, MiniGridViews(gym.make("MiniGrid-Unlock-v0").unwrapped), skip_render_check=True)
     assert [text for text in told if "is different from the unwrapped version" not in text] == []
@@ -318,20 +317,17 @@ def test_many_at_once(kind):
     envs.close()
 
 
-@pytest.mark.xfail(strict=True, reason="MiniGridViews records no constructor arguments, as other wrappers do")
 def test_spec_builds_the_wrapped_environment_again():
     env = make("FourRooms")
     again = gym.make(EnvSpec.from_json(env.spec.to_json()))
     assert isinstance(again, MiniGridViews) and same(episode(env, 3), episode(again, 3))
 
 
-@pytest.mark.xfail(strict=True, raises=AttributeError, reason="a step ahead asks for the last view first")
 def test_no_step_before_the_first_reset():
     with pytest.raises(gym.error.ResetNeeded):
         make().step(AHEAD)
 
 
-@pytest.mark.xfail(strict=True, reason="MiniGrid's Dynamic-Obstacles has no `pickup`, and turns left instead")
 def test_a_move_ahead_never_turns():
     env = make("Dynamic-Obstacles-5x5")
     obs, info = env.reset(seed=0)
