@@ -257,16 +257,16 @@ KNOWLEDGE: dict[tuple[type, bool], type[Knowledge]] = {}  # by type of codec, an
 KnowledgeT = TypeVar("KnowledgeT", bound=Knowledge)
 
 
-def knowledge_for(codec: type, *trusts: bool) -> Callable[[type[KnowledgeT]], type[KnowledgeT]]:
+def knowledge_for(codec: type, trust: bool, *others: bool) -> Callable[[type[KnowledgeT]], type[KnowledgeT]]:
     """Register a kind of Knowledge for models with this kind of codec, and with kinds derived from it.
 
     Args:
         codec: a class.
-        trusts: the values of `AgentConfig.trust_memory` that it is for.
+        trust, others: the values of `AgentConfig.trust_memory` that it is for.
     """
 
     def register(kind: type[KnowledgeT]) -> type[KnowledgeT]:
-        KNOWLEDGE.update({(codec, trust): kind for trust in trusts})
+        KNOWLEDGE.update({(codec, value): kind for value in (trust, *others)})
         return kind
 
     return register

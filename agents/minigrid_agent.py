@@ -12,7 +12,7 @@ import torch
 from eswm_gym.agents.base import Agent, Info, Observation
 from eswm_gym.agents.exploration import NEWS, most_news
 from eswm_gym.agents.planning import UNKNOWN, TransitionTable, search
-from eswm_gym.rooms.grid import FORWARD, LEFT, N_ACTIONS, UNSEEN, VIEW, WALL, moved, own_cell
+from eswm_gym.rooms.grid import FORWARD, LEFT, N_ACTIONS, N_CLASSES, UNSEEN, VIEW, WALL, moved, own_cell
 from eswm_gym.rooms.grid.views import view_positions
 from eswm_gym.rooms.transitions import MASKED, parts
 from eswm_gym.world_model import ESWM, EncodedBank, OverlapModel, load_pretrained
@@ -192,11 +192,15 @@ def _flat(obs: Observation) -> np.ndarray:
     """(C,) int64, the classes of a view.
 
     Raises:
-        ValueError: if the state is no view of an odd number of cells a side, at least 5.
+        ValueError: if the state is no view of an odd number of cells a side, at least 5, or a cell is of no class.
     """
     view = np.asarray(obs["state"])
     if view.ndim != 2 or view.shape[0] != view.shape[1] or view.shape[0] % 2 == 0 or len(view) < VIEW:
         raise ValueError(
             f"a state is a square view of an odd side from {VIEW} on, as MiniGridViews shows, got {view!r}"
         )
+    wrong = view[(view < 0) | (view >= N_CLASSES)]
+    if wrong.size or view.dtype.kind not in "iu":
+        one = wrong[0] if wrong.size else view.flat[0]
+        raise ValueError(f"cell {one!r} of a view is none of the integers 0 ... {N_CLASSES - 1}")
     return view.astype(np.int64).ravel()

@@ -23,7 +23,7 @@ SURE = 0.9  # what is imagined with this probability should come true
 MISSES, SHARE = 4, 0.25  # so many surprises, and such a share of what was sure, show that the lattice is a wrong one
 
 
-@knowledge_for(NameCodec)
+@knowledge_for(NameCodec, True, False)
 class OpenWorldKnowledge(SymbolKnowledge):
     """Knowledge of a world with any number of states, whose geometry may be another one than the model was told.
 

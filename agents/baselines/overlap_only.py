@@ -56,7 +56,7 @@ class OverlapOnly(MapOnly):
 
     def for_rooms(self, size: int, max_memories: int) -> OverlapOnly:
         """The same for rooms of another width, and longer banks."""
-        other = OverlapOnly(size)
+        other = OverlapOnly(size).to(self.device)
         other.config = replace(other.config, max_memories=max_memories)
         return other
 

@@ -244,3 +244,9 @@ def test_to_be_asked_twice_does_no_harm():
         following, *_, info = env.step(action)
         agent.observe(obs, action, following, info)
         obs = following
+
+
+@pytest.mark.parametrize("cell", [9, -1, 2.0])
+def test_cells_of_no_class_are_refused(cell):
+    with pytest.raises(ValueError, match=f"cell .*{cell}.* of a view is none of the integers 0 ... 8"):
+        MiniGridAgent(model(), 0).act({"state": np.full((7, 7), cell)}, {})

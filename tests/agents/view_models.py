@@ -87,7 +87,8 @@ class Surveyor(MapOnly):
         known = (~lit | (kind > 0)).all(-1)
         end = one_hot(torch.where(lit, kind, 0), N_CLASSES) * 20.0 * known[..., None, None]
         unknown = torch.where(known, -20.0, 20.0)[..., None].expand(-1, -1, 2)
-        return ViewPrediction(end, torch.zeros(*query.shape[:2], 4), end, unknown)
+        new = (lit & (kind == 0)).sum(-1).float()
+        return ViewPrediction(end, torch.zeros(*query.shape[:2], 4), end, unknown, new)
 
 
 def rooms_of(n: int, seed: int = 0) -> tuple[GridBatch, np.random.Generator]:

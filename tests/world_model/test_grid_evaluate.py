@@ -35,7 +35,7 @@ class Answers(ViewTransformer):
         assert torch.equal(problems.memories, memories) and torch.equal(problems.query, query)
         assert not self.training
         row = torch.from_numpy(queries.transitions)
-        unsolvable = torch.from_numpy(queries.kind == Kind.UNSOLVABLE)
+        unsolvable = problems.unknown == 1  # what is known in part, too
         wrong = (row + 1) % 9  # what the heads of the components that are not masked say does not count
         masked = problems.masked[..., None]
         source = torch.where(masked == SOURCE, row[..., :25], wrong[..., :25])

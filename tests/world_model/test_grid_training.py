@@ -51,7 +51,7 @@ def test_rooms_are_of_the_size_that_the_model_is_for():
 
 MODELS = {
     "plain": (ViewTransformerConfig(dim=32, layers=1, heads=2, cell_dim=4, max_memories=24), 150),
-    "overlap": (OverlapConfig(dim=32, layers=1, size=6, max_memories=24), 20),
+    "overlap": (OverlapConfig(dim=32, layers=1, size=6, max_memories=24), 40),
 }
 
 
