@@ -222,12 +222,17 @@ def imagine_views(
 
 def best_match(p: np.ndarray, known: np.ndarray) -> int | None:
     """The row of the (K, 25) views that fits the probabilities (25, 9) of cells best, if they cannot be told apart."""
+    return _match(_log(p), known)[0]
+
+
+def _match(log_p: np.ndarray, known: np.ndarray) -> tuple[int | None, float]:
+    """The same from logarithms of the probabilities, and how likely that view is, as a logarithm."""
     if not len(known):
-        return None
-    log_p = _log(p)
+        return None, -np.inf
     likelihood = log_p[np.arange(N_CELLS), known].sum(-1)
     match = int(likelihood.argmax())
-    return match if likelihood[match] - log_p.max(-1).sum() >= np.log(MATCH) else None
+    alike = likelihood[match] - log_p.max(-1).sum() >= np.log(MATCH)
+    return match if alike else None, float(likelihood[match])
 
 
 def _log(p: np.ndarray) -> np.ndarray:
@@ -254,12 +259,12 @@ class _TableMaker:
     def answer(self, p: np.ndarray, unknown: np.ndarray, new: np.ndarray) -> None:
         """Match (n, 25, 9) probabilities to known views; a view that is sure, but none of them, is a new state."""
         log_p = _log(p)
-        likeliest, best = p.argmax(-1), _log(p.max(-1)).sum(-1)
+        likeliest, best = p.argmax(-1), log_p.max(-1).sum(-1)
         end, fit = np.full(len(p), UNKNOWN), best.copy()
         for i in range(len(p)):
-            match = best_match(p[i], self.known)
+            match, likelihood = _match(log_p[i], self.known)
             if match is not None:
-                end[i], fit[i] = self.states[match], log_p[i, np.arange(N_CELLS), self.known[match]].sum()
+                end[i], fit[i] = self.states[match], likelihood
             elif np.exp(best[i]) > LIKELY and len(self.states) < MOST_STATES:
                 end[i] = self.album.number(likeliest[i])
                 self.states.append(int(end[i]))

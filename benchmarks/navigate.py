@@ -169,8 +169,8 @@ def minigrid_rows(setting: str, seeds: range, seed: int, device: str) -> tuple[l
     # Where views have errors, nothing that was seen is a fact.
     methods |= {name: ESWMAgent(model, trust_memory=not errs) for name, model in view_models(device).items()}
     methods["oracle"] = GridOracle()
-    shares = {m: setups for m in methods} | {"eswm-untrained": setups[: len(setups) // UNTRAINED_ONE_IN]}
-    found = {m: run(some, methods[m]) for m in progress(shares, setting) if (some := shares[m])}
+    shares = {m: some for m in methods if (some := share_of(m, setups, least=0, one_in=UNTRAINED_ONE_IN))}
+    found = {m: run(shares[m], methods[m]) for m in progress(shares, setting)}
     rows = [row for method, episodes in found.items() for row in rows_of(setting, method, episodes, seed)]
     success = {method: [float(e.success) for e in episodes] for method, episodes in found.items()}
     return rows, compare(setting, "success_rate", success, "eswm")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -23,16 +22,15 @@ from eswm_gym.rooms.grid import (
     IN_FRONT,
     N_CELLS,
     N_CLASSES,
-    N_HEADINGS,
     OFFSETS,
     UNSEEN,
     WALL,
     view_positions,
 )
-from eswm_gym.world_model.overlap import INVERSE, N_MOTIONS, STAY, moved_by, split
+from eswm_gym.world_model.overlap import INVERSE, OWN, STAY, classes_shown, frame, kinds, relative_poses, split
 
 N_KINDS = N_CLASSES - 1  # what a map cell can be: all but UNSEEN
-OWN = N_CLASSES  # class of the agent's own cell: a view shows that it is floor, but not which kind of floor
+CPU = torch.device("cpu")
 ITERATIONS = 6
 NOWHERE = 8.0  # evidence that a view is nowhere on the map, at first: about the log of the number of poses
 CERTAIN = 0.9  # a memory is placed where it is with more than this probability
@@ -54,23 +52,14 @@ class Geometry:
     """
 
     def __init__(self, size: int) -> None:
-        reach = size - 3  # between two cells inside
-        half = reach + int(OFFSETS.max())
+        shape, relative = frame(size, CPU), relative_poses(CPU, N_CELLS)
+        half = shape.reach + int(OFFSETS.max())
         side = 2 * half + 1
-        span = np.arange(-reach, reach + 1)
-        y, x, heading = (a.ravel() for a in np.meshgrid(span, span, np.arange(N_HEADINGS), indexing="ij"))
-        self.n_cells, self.n_poses = side * side, len(x)
-        where = np.stack([x, y, heading], 1)
-        position = view_positions(where) + half
+        self.n_cells, self.n_poses = side * side, shape.n_poses
+        position = view_positions(shape.pose[:-1].numpy()) + half
         self.cells = torch.from_numpy(position[..., 1] * side + position[..., 0])
-        number = {(int(i), int(j), int(k)): n for n, (i, j, k) in enumerate(where)}
-        self.origin = number[0, 0, 0]
-        self.moved = torch.tensor(
-            [[number.get(moved_by(pose, m), len(x)) for pose in number] for m in range(N_MOTIONS)]
-        )
-        first = {tuple(p): i for i, p in enumerate(view_positions(np.zeros((1, 3), int))[0].tolist())}
-        seen = view_positions(np.array([moved_by((0, 0, 0), motion) for motion in range(N_MOTIONS)]))
-        self.overlap = torch.tensor([[first.get(tuple(p), N_CELLS) for p in view] for view in seen.tolist()])
+        self.origin, self.moved = shape.origin, shape.moved[:, :-1]
+        self.overlap = relative.shift[relative.motion]
 
 
 @lru_cache
@@ -80,9 +69,7 @@ def geometry(size: int) -> Geometry:
 
 def kinds_of(view: Tensor) -> Tensor:
     """(..., 25, 8) float one-hot of the kinds of the cells (..., 25) of views; zeros where a view does not show it."""
-    kind = F.one_hot(view.clamp(min=UNSEEN), N_CLASSES)[..., 1:].float()
-    kind[..., HERE, :] = 0
-    return kind
+    return kinds(classes_shown(view))[..., :N_KINDS]
 
 
 def motion_of(view: Tensor, action: Tensor) -> Tensor:

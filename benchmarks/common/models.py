@@ -16,7 +16,6 @@ from eswm_gym.world_model.pretrained import model_info, read_info
 
 T = TypeVar("T")
 PARTS = ("eswm-untrained", "rules", "eswm-memories-alone", "eswm-model-alone")
-ONE_IN = {"eswm-untrained": 30}
 WEIGHTS = Path(__file__).parents[1] / "weights"
 
 
@@ -74,11 +73,13 @@ def view_models(device: str) -> dict[str, ESWM]:
     }
 
 
-def share_of(method: str, episodes: Sequence[T], few: Collection[str] = (), least: int = 2) -> Sequence[T]:
-    """All episodes; two of the methods that are to meet few; one in so many, and `least`, of those that learned little,
-    since whatever happens surprises them, which takes long."""
-    if method in ONE_IN:
-        return episodes[: max(least, len(episodes) // ONE_IN[method])]
+def share_of(
+    method: str, episodes: Sequence[T], few: Collection[str] = (), least: int = 2, one_in: int = 30
+) -> Sequence[T]:
+    """All episodes; two of the methods that are to meet few; of an untrained network one in so many and so many at
+    least, since whatever happens surprises it, which takes long."""
+    if method == "eswm-untrained":
+        return episodes[: max(least, len(episodes) // one_in)]
     return episodes[:2] if method in few else episodes
 
 

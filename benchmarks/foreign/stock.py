@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,7 +17,7 @@ from gymnasium import spaces
 
 from eswm_gym.agents import MiniGridAgent
 from eswm_gym.agents.base import Agent, Info, Observation
-from eswm_gym.agents.baselines import OverlapOnly
+from eswm_gym.agents.baselines import OverlapOnly, RandomAgent
 from eswm_gym.rooms.grid import FORWARD, N_ACTIONS, moved, own_cell
 from eswm_gym.rooms.grid.views import view_positions
 from eswm_gym.wrappers import MiniGridViews
@@ -47,7 +46,7 @@ def rows_of(name: str, seeds: range, seed: int, device: str) -> list[Row]:
         "eswm": MiniGridAgent.from_pretrained(device=device),
         "map-only": MiniGridAgent(OverlapOnly().to(device)),
         "odometry-frontier": OdometryFrontier(),
-        "random": Random(),
+        "random": RandomAgent(n_actions=N_ACTIONS),
     }
     played = {method: [play(env, agent.spawn(s), s) for s in seeds] for method, agent in agents.items()}
     if find_spec("sb3_contrib"):
@@ -83,48 +82,32 @@ def play(env: gym.Env, agent: Agent, seed: int) -> tuple[bool, int, float]:
 
 def reachable(grid: Any) -> set[tuple[int, int]]:
     """The cells that are no wall and hang together with the goal, or with any door."""
-    kinds = {(i, j): getattr(grid.get(i, j), "type", "empty") for i in range(grid.width) for j in range(grid.height)}
-    queue = deque(cell for cell, kind in kinds.items() if kind in ("goal", "door"))
-    found = set(queue)
-    while queue:
-        x, y = queue.popleft()
-        for cell in ((x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)):
-            if cell not in found and kinds.get(cell, "wall") != "wall":
-                found.add(cell)
-                queue.append(cell)
-    return found
+    cells = nx.grid_2d_graph(grid.width, grid.height)
+    kinds = {cell: getattr(grid.get(*cell), "type", "empty") for cell in cells}
+    free = cells.subgraph(cell for cell, kind in kinds.items() if kind != "wall")
+    ends = [cell for cell, kind in kinds.items() if kind in ("goal", "door")]
+    return set().union(*(nx.node_connected_component(free, cell) for cell in ends))
 
 
-def cells_of(obs: Observation, info: Info) -> Iterator[tuple[int, int]]:
-    """The cells (x, y) that a view shows."""
+def cells_of(obs: Observation, info: Info) -> dict[tuple[int, int], int]:
+    """The classes of the cells (x, y) that a view shows."""
     view = np.asarray(obs["state"]).ravel()
-    for cell, kind in zip(view_positions(info["pose"][None], math.isqrt(len(view)))[0].tolist(), view, strict=True):
-        if kind != UNSEEN:
-            yield cell[0], cell[1]
+    where = view_positions(info["pose"][None], math.isqrt(len(view)))[0].tolist()
+    return {(x, y): int(kind) for (x, y), kind in zip(where, view, strict=True) if kind != UNSEEN}
 
 
-class Random(Agent):
-    """Any action."""
-
-    def __init__(self, seed: int | None = None) -> None:
-        self.rng = np.random.default_rng(seed)
-
-    def spawn(self, seed: int | None = None) -> Random:
-        return type(self)(seed)
-
-    def reset(self, obs: Observation, info: Info) -> None:
-        return None
-
-    def act(self, obs: Observation, info: Info) -> int:
-        return int(self.rng.integers(N_ACTIONS))
-
-
-class OdometryFrontier(Random):
+class OdometryFrontier(Agent):
     """Knows its pose exactly, that turns are by 90 degrees and steps by one cell, and keeps a map of what it saw.
 
     It goes to the nearest goal on the map; else to the nearest key; else to the nearest pose in front of a cell that it
     has not seen, or of a door (Yamauchi, 1997).
     """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def spawn(self, seed: int | None = None) -> OdometryFrontier:
+        return type(self)(seed)
 
     def reset(self, obs: Observation, info: Info) -> None:
         self.map: dict[tuple[int, int], int] = {}
@@ -148,9 +131,7 @@ class OdometryFrontier(Random):
 
     def _see(self, obs: Observation, info: Info) -> None:
         self.pose: Pose = tuple(info["pose"].tolist())
-        view = np.asarray(obs["state"]).ravel()
-        where = view_positions(info["pose"][None], math.isqrt(len(view)))[0].tolist()
-        self.map.update({(x, y): int(kind) for (x, y), kind in zip(where, view, strict=True) if kind != UNSEEN})
+        self.map |= cells_of(obs, info)
 
     def _to(self, wanted: tuple[int, ...]) -> int | None:
         """The first action of a shortest way to a step into a cell of a kind."""
@@ -212,7 +193,12 @@ class OneHotViews(gym.ObservationWrapper):
         self.observation_space = spaces.Box(0, 1, (n_cells * len(OBJECTS),), np.float32)
 
     def observation(self, observation: dict[str, Any]) -> np.ndarray:
-        return np.eye(len(OBJECTS), dtype=np.float32)[np.asarray(observation["state"]).ravel()].ravel()
+        return one_hot(observation)
+
+
+def one_hot(obs: Observation) -> np.ndarray:
+    """(C * 9,) float32, a 1 for the class of each of C cells."""
+    return np.eye(len(OBJECTS), dtype=np.float32)[np.asarray(obs["state"]).ravel()].ravel()
 
 
 def recurrent_ppo(name: str, steps: int, seed: int) -> RecurrentPolicy:
@@ -227,12 +213,11 @@ def recurrent_ppo(name: str, steps: int, seed: int) -> RecurrentPolicy:
     return RecurrentPolicy(model.learn(steps))
 
 
-class RecurrentPolicy(Random):
+class RecurrentPolicy(Agent):
     """A trained recurrent policy, which draws its actions."""
 
     def __init__(self, model: Any, seed: int | None = None) -> None:
-        super().__init__(seed)
-        self.model = model
+        self.rng, self.model = np.random.default_rng(seed), model
 
     def spawn(self, seed: int | None = None) -> RecurrentPolicy:
         return type(self)(self.model, seed)
@@ -241,7 +226,6 @@ class RecurrentPolicy(Random):
         self.state, self.start = None, True
 
     def act(self, obs: Observation, info: Info) -> int:
-        shown = np.eye(len(OBJECTS), dtype=np.float32)[np.asarray(obs["state"]).ravel()].ravel()
-        action, self.state = self.model.predict(shown, self.state, np.array([self.start]), deterministic=False)
+        action, self.state = self.model.predict(one_hot(obs), self.state, np.array([self.start]), deterministic=False)
         self.start = False
         return int(action)

@@ -162,7 +162,7 @@ class Localization(nn.Module):
             bank.shown.shape[2] + 1
         )
         padded = F.pad(bank.shown, (0, 1), value=UNSEEN)
-        kind = padded.flatten()[first + relative.shift[:, relative.near][seen]].flatten(2, 3)  # (B, Q, G * W, 25)
+        kind = padded.flatten()[first + relative.near_shift[seen]].flatten(2, 3)  # (B, Q, G * W, 25)
         weight = (p[..., None] * bank.trust[:, None, None]).flatten(2)[..., None].expand_as(kind)
         slot = kind + torch.arange(N_CELLS, device=row.device) * (N_KINDS + 1)
         votes = weight.new_zeros(*kind.shape[:2], N_CELLS * (N_KINDS + 1))

@@ -50,6 +50,7 @@ class RelativePoses:
         index: (S, S, 4) int, the row of a pose by (y + S // 2, x + S // 2, heading); R where no cell is shared.
         motion: (5,) int, the row of each motion.
         near: (25,) int, the cells of a view that a view of 5 x 5 cells shows.
+        near_shift: (R + 1, 25) int, `shift` of these cells.
     """
 
     def __init__(self, device: torch.device, n_cells: int) -> None:
@@ -67,6 +68,7 @@ class RelativePoses:
         order = np.argsort(-shared, kind="stable")[: int((shared > 0).sum())]
         self.pose, self.n_compared = torch.from_numpy(pose[order]).to(device), int((shared >= LEAST_SHARED).sum())
         self.shift = torch.from_numpy(np.concatenate([shift[order], np.full((1, n_cells), n_cells)])).to(device)
+        self.near_shift = self.shift[:, self.near]
         index = np.full(side * side * N_HEADINGS, len(order))
         index[order] = np.arange(len(order))
         self.reach, self.index = reach, torch.from_numpy(index.reshape(side, side, N_HEADINGS)).to(device)

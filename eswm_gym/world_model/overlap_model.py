@@ -249,9 +249,7 @@ class OverlapModel(ViewModel):
         row, p = find.locate(bank, given) if here is None else here
         moved = find.votes(bank, find.frame.moved[motion[..., None], row], p)
         stayed = find.votes(bank, row, p)
-        carried = F.pad(given, (0, 1), value=UNSEEN).gather(2, relative.shift[relative.motion[motion]])[
-            ..., relative.near
-        ]
+        carried = F.pad(given, (0, 1), value=UNSEEN).gather(2, relative.near_shift[relative.motion[motion]])
         fits = p.new_zeros(*no_action.shape, 2 * len(COMPARED))
         if no_action.any():  # never where an agent imagines the ends of moves
             fits = self._compare(bank, given, classes_shown(end), (row, p)) * no_action[..., None]

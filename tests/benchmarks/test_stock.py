@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from foreign import stock
 from foreign.command import main
-from foreign.stock import STOCK, OdometryFrontier, OneHotViews, Random, make, play, reachable, shortest
-from minigrid.core.grid import Grid
-from minigrid.core.mission import MissionSpace
+from foreign.stock import STOCK, OdometryFrontier, OneHotViews, make, play, reachable, shortest
 from minigrid.core.world_object import Door, Goal, Key
-from minigrid.minigrid_env import MiniGridEnv
+from minigrid_worlds import Corridor
 
+from eswm_gym.agents.baselines import RandomAgent
 from eswm_gym.world_model import available
 from eswm_gym.wrappers import MiniGridViews
 
@@ -26,26 +25,11 @@ def views(name):
     return MiniGridViews(gym.make(f"MiniGrid-{name}-v0"))
 
 
-class Corridor(MiniGridEnv):
-    """The agent at the left end of a corridor looks along it; the things lie in the cells before it."""
-
-    def __init__(self, *things, max_steps=30):
-        self.things = things
-        super().__init__(MissionSpace(lambda: "walk"), width=len(things) + 3, height=3, max_steps=max_steps)
-
-    def _gen_grid(self, width, height):
-        self.grid, self.mission = Grid(width, height), "walk"
-        self.grid.wall_rect(0, 0, width, height)
-        self.agent_pos, self.agent_dir = (1, 1), 0
-        for x, thing in enumerate(self.things, 2):
-            self.grid.set(x, 1, thing)
-
-
 def corridor(*things, **options):
-    return MiniGridViews(Corridor(*things, **options))
+    return MiniGridViews(Corridor(*things, **{"max_steps": 30} | options))
 
 
-class Scripted(Random):
+class Scripted(RandomAgent):
     """Does what it is told, and then turns left for ever."""
 
     def __init__(self, *actions):
@@ -149,7 +133,7 @@ def test_odometry_starts_each_episode_from_nothing():
 
 
 def test_chance_is_worse():
-    found = [play(views("MultiRoom-N2-S4"), Random(seed), seed)[0] for seed in range(8)]
+    found = [play(views("MultiRoom-N2-S4"), RandomAgent(seed, n_actions=3), seed)[0] for seed in range(8)]
     assert np.mean(found) <= 0.5
 
 
@@ -184,7 +168,7 @@ def test_foreign(tmp_path, monkeypatch, capsys):
 
     def stand_in(name, steps, seed):
         trained.append((name, steps))
-        return Random(seed)
+        return RandomAgent(seed, n_actions=3)
 
     monkeypatch.setattr(stock, "recurrent_ppo", stand_in)
     monkeypatch.setattr(stock, "find_spec", lambda name: True)
@@ -211,11 +195,11 @@ def test_without_sb3_contrib_it_is_left_out(monkeypatch):
     assert {row.method for row in rows} == {"eswm", "map-only", "odometry-frontier", "random", "oracle"}
 
 
-class Stub(Random):
+class Stub(RandomAgent):
     """In the place of the agent."""
 
     def __init__(self, model=None, seed=None):
-        super().__init__(seed)
+        super().__init__(seed, n_actions=3)
 
     @classmethod
     def from_pretrained(cls, device):

@@ -10,11 +10,9 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
-from minigrid.core.grid import Grid
-from minigrid.core.mission import MissionSpace
 from minigrid.core.world_object import Ball, Box, Door, Floor, Goal, Key, Lava, Wall
-from minigrid.minigrid_env import MiniGridEnv
 from minigrid.wrappers import FullyObsWrapper, ImgObsWrapper, ViewSizeWrapper
+from minigrid_worlds import Corridor
 from stable_baselines3.common.env_checker import check_env as sb3_check_env
 
 from eswm_gym.wrappers import MiniGridViews
@@ -58,22 +56,6 @@ def same(one, other):
     return len(one) == len(other) and all(
         np.array_equal(a[0], b[0]) and a[1:] == b[1:] for a, b in zip(one, other, strict=True)
     )
-
-
-class Corridor(MiniGridEnv):
-    """The agent at the left end of a corridor looks along it; the things lie in the cells before it."""
-
-    def __init__(self, *things, **options):
-        self.things = things
-        options = {"max_steps": 50} | options
-        super().__init__(MissionSpace(lambda: "walk"), width=len(things) + 3, height=3, **options)
-
-    def _gen_grid(self, width, height):
-        self.grid, self.mission = Grid(width, height), "walk"
-        self.grid.wall_rect(0, 0, width, height)
-        self.agent_pos, self.agent_dir = (1, 1), 0
-        for x, thing in enumerate(self.things, 2):
-            self.grid.set(x, 1, thing)
 
 
 def corridor(*things, **options):
