@@ -13,11 +13,13 @@ ROOMS = (
 )
 # End of the name, task, memory bank handed out at reset.
 VARIANTS = (("", "navigate", "spanning"), ("Explore", "explore", "none"))
-MINIGRID_VARIANTS = (("", "navigate", "cover"), ("Explore", "explore", "none"))
-# Name in the id, class, most steps in an episode, variants. 60 steps are six times the way across 6 x 6 squares.
+COVER_VARIANTS = (("", "navigate", "cover"), ("Explore", "explore", "none"))
+# Name in the id, class, most steps in an episode, variants. 60 steps are six times the way across 6 x 6 squares, 40
+# of 1 m some five times the way through a house.
 OTHERS = (
     ("Lattice", "eswm_gym.envs:LatticeEnv", 60, VARIANTS),
-    ("MiniGrid", "eswm_gym.envs.minigrid_room:MiniGridRoomEnv", 60, MINIGRID_VARIANTS),
+    ("MiniGrid", "eswm_gym.envs.minigrid_room:MiniGridRoomEnv", 60, COVER_VARIANTS),
+    ("Indoor", "eswm_gym.envs.indoor:IndoorEnv", 40, COVER_VARIANTS),
 )
 
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from eswm_gym.rooms.grid import (
     FORWARD,
+    HERE,
     LEFT,
     LOOK,
     N_ACTIONS,
@@ -217,7 +218,8 @@ class OverlapModel(ViewModel):
         doubts = [doubt.topk(DOUBTS).values for doubt in (torch.special.entr(p).sum(-1), lit / (1 + 4 * n))]
         unknown = self.unknown(torch.cat([x, *doubts], 2))
         of_class = n - votes.detach()[..., OWN - 1]  # an agent does not see what it stands on
-        new = (lit * (-4 * of_class).exp()).sum(-1)
+        unknown_yet = lit * (-4 * of_class).exp()
+        new = unknown_yet.sum(-1) - unknown_yet[..., HERE]
         prediction = ViewPrediction(cells, self.action_head(x), cells, unknown.expand(-1, -1, 2), new)
         return prediction, moved[..., 0, 0]
 
