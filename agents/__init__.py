@@ -3,6 +3,7 @@
 from eswm_gym.agents.base import Agent
 from eswm_gym.agents.config import AgentConfig
 from eswm_gym.agents.eswm_agent import ESWMAgent
+from eswm_gym.agents.indoor_agent import IndoorAgent
 from eswm_gym.agents.knowledge import Knowledge
 from eswm_gym.agents.large_map import LargeMap, Move, Wall
 from eswm_gym.agents.latent_map import LatentMap, latent_maps
@@ -19,6 +20,7 @@ __all__ = [
     "Agent",
     "AgentConfig",
     "ESWMAgent",
+    "IndoorAgent",
     "Knowledge",
     "LargeMap",
     "LatentMap",

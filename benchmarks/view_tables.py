@@ -5,7 +5,7 @@ from __future__ import annotations
 from common.tables import Table, methods, of
 
 KINDS = ("unseen", "unsolvable")
-VIEW_MODELS = ("eswm", "eswm-untrained", "overlap-only", "map-only", "map-votes")
+VIEW_MODELS = ("eswm", "eswm-t", "eswm-untrained", "overlap-only", "map-only", "map-votes")
 
 MINIGRID_PREDICT = Table(
     "method, queries",

@@ -15,6 +15,18 @@ settings.register_profile("unhurried", settings(deadline=None))
 settings.load_profile("unhurried")
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "camera: draws houses; skipped where that cannot be done")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("camera"):
+        from eswm_gym.envs.indoor_camera import missing  # not before it is needed: looking opens a display
+
+        if reason := missing():
+            pytest.skip(reason)
+
+
 @pytest.fixture
 def describe():
     """Rewrite the JSON beside weights so that their sha256 is right again; None takes an entry out."""

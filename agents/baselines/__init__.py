@@ -8,6 +8,7 @@ from eswm_gym.agents.baselines.graph_agents import MemoryGraphAgent, PathIntegra
 from eswm_gym.agents.baselines.grid_agents import GridOracle, GridOracleExplorer, ViewGraphAgent
 from eswm_gym.agents.baselines.map_only import MapOnly
 from eswm_gym.agents.baselines.overlap_only import OverlapOnly
+from eswm_gym.agents.baselines.pose_graph import PoseGraph
 from eswm_gym.agents.baselines.random_agent import RandomAgent
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "OracleExplorer",
     "OverlapOnly",
     "PathIntegrationAgent",
+    "PoseGraph",
     "RandomAgent",
     "ViewGraphAgent",
 ]

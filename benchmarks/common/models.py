@@ -66,6 +66,7 @@ def view_models(device: str) -> dict[str, ESWM]:
     eswm = find_model("minigrid", device)
     return {
         "eswm": eswm,
+        "eswm-t": find_model("minigrid-plain", device),
         "eswm-untrained": untrained(eswm.config).to(device),
         "overlap-only": OverlapOnly().to(device),
         "map-only": MapOnly().to(device),

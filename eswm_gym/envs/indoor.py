@@ -13,7 +13,7 @@ from gymnasium.error import ResetNeeded
 
 from eswm_gym.checks import require_choices
 from eswm_gym.envs.base import STEP_PENALTY, TASKS
-from eswm_gym.envs.indoor_camera import camera
+from eswm_gym.envs.indoor_camera import Camera, camera
 from eswm_gym.rooms.indoor import (
     MAX_MEMORIES,
     REACH,
@@ -34,7 +34,7 @@ MARK = 0.25  # metres between the points of the walls that exploration counts
 MEMORY_BANKS = ("cover", "none")
 
 
-class IndoorEnv(gym.Env[dict[str, np.ndarray], np.ndarray]):
+class IndoorEnv(gym.Env[dict[str, Any], np.ndarray]):
     """
     ## Description
     A house of one to four rooms with doors, furniture and pictures, a new one in each episode (paper: "ProcThor
@@ -48,8 +48,8 @@ class IndoorEnv(gym.Env[dict[str, np.ndarray], np.ndarray]):
 
     ## Action Space
     `Box([-1.5, -1.5, -pi], [1.5, 1.5, pi], (3,), float32)`: metres to the right and ahead (less than 0: to the left and
-    back) in a straight line, then radians clockwise. If a wall, a closed door or furniture is in the way, the agent stays
-    where it is and does not turn either. Its radius is 0.2 m.
+    back) in a straight line, then radians clockwise. If a wall, a closed door or furniture is in the way, the agent
+    stays where it is and does not turn either. Its radius is 0.2 m.
 
     ## Observation Space
     A flat `Dict`:
@@ -62,8 +62,8 @@ class IndoorEnv(gym.Env[dict[str, np.ndarray], np.ndarray]):
     - `explore`: the share of the walls that the step shows for the first time.
 
     ## Starting State
-    A new house, a start and a goal drawn evenly from where the agent can stand, with headings drawn evenly. There is a way
-    from one to the other. `reset(options=...)` takes any of:
+    A new house, a start and a goal drawn evenly from where the agent can stand, with headings drawn evenly. There is a
+    way from one to the other. `reset(options=...)` takes any of:
 
     - `house`: a `House`, or a house in ProcTHOR's JSON format.
     - `start`, `goal`: poses (x, y, heading): metres, and radians clockwise from y; `goal` only in the task `navigate`.
@@ -84,8 +84,8 @@ class IndoorEnv(gym.Env[dict[str, np.ndarray], np.ndarray]):
       of 15 cm squares where it is not a straight line. Only in the task `navigate`.
     - `coverage`: float, the share of the walls that has been seen. Only in the task `explore`.
 
-    With `memory_bank="cover"`, `reset()` also returns `memory_bank`, a dict of transitions that form a tree over views which
-    together show the house, in random order: `start` and `end`, (32, 224, 224, 3) uint8, and `action`, (32, 3)
+    With `memory_bank="cover"`, `reset()` also returns `memory_bank`, a dict of transitions that form a tree over views
+    which together show the house, in random order: `start` and `end`, (32, 224, 224, 3) uint8, and `action`, (32, 3)
     float32. Rows at the end are made up for with black pictures and actions of NaN, so that vector environments can
     stack banks.
 
@@ -122,7 +122,6 @@ class IndoorEnv(gym.Env[dict[str, np.ndarray], np.ndarray]):
         self.observation_space = spaces.Dict({key: spaces.Box(0, 255, (PIXELS, PIXELS, 3), np.uint8) for key in keys})
         reach = np.array([REACH, REACH, np.pi], np.float32)
         self.action_space = spaces.Box(-reach, reach, dtype=np.float32)
-        self._camera = camera(PIXELS)
         self._space: Space | None = None
 
     def reset(
@@ -131,8 +130,8 @@ class IndoorEnv(gym.Env[dict[str, np.ndarray], np.ndarray]):
         """Start an episode; see the class for `options`.
 
         Raises:
-            ValueError: if an option is unknown, the house is none, start or goal is no pose where the agent can stand, or
-                there is no way between them.
+            ValueError: if an option is unknown, the house is none, start or goal is no pose where the agent can stand,
+                or there is no way between them.
         """
         super().reset(seed=seed)
         options = options or {}
@@ -145,12 +144,9 @@ class IndoorEnv(gym.Env[dict[str, np.ndarray], np.ndarray]):
         elif not (house is None or isinstance(house, House)):
             raise ValueError(f"house must be a House or a dict in ProcTHOR's format, got {type(house).__name__}")
         space = Space(draw_house(self.np_random, self.n_rooms) if house is None else house)
-        start = self._place(space, options.get("start"), "start")
-        goal = None
-        if self.task == "navigate":
-            goal = self._goal(space, start, options.get("goal"))
+        start, goal = self._ends(space, options.get("start"), options.get("goal"))
         self._space, self._pose, self._goal_pose = space, start, goal
-        self._marks = _marks(space.walls)
+        self._marks = _marks(space.house)
         self._seen = space.shows(start[None], self._marks)[0]
         info = self._info(blocked=False)
         if self.memory_bank == "cover":
@@ -190,6 +186,11 @@ class IndoorEnv(gym.Env[dict[str, np.ndarray], np.ndarray]):
             return None
         plan = self._camera.plan(space.house, {"agent": self._pose, "goal": self._goal_pose})
         return np.concatenate([self._camera.picture(space.house, self._pose), plan], 1)
+
+    @property
+    def _camera(self) -> Camera:
+        """Of this process, whichever that is: copies and forks of an environment have one of their own."""
+        return camera(PIXELS)
 
     @property
     def house(self) -> House:
@@ -243,7 +244,7 @@ class IndoorEnv(gym.Env[dict[str, np.ndarray], np.ndarray]):
         goal = None if state["goal"] is None else self._place(space, state["goal"], "goal")
         self.np_random.bit_generator.state = state["rng"]
         self._space, self._pose, self._goal_pose = space, pose, goal
-        self._marks = _marks(space.walls)
+        self._marks = _marks(space.house)
         self._seen = np.isin(np.arange(len(self._marks)), state["seen"])
 
     def _entered(self) -> Space:
@@ -254,24 +255,27 @@ class IndoorEnv(gym.Env[dict[str, np.ndarray], np.ndarray]):
     def _place(self, space: Space, pose: Any, name: str) -> np.ndarray:
         """The pose that was asked for, or one drawn from where the agent can stand."""
         if pose is None:
-            return np.array([*space.draw_points(self.np_random, 1)[0], self.np_random.uniform(-np.pi, np.pi)])
+            return np.array([*space.draw_points(self.np_random, 1)[0], wrap(self.np_random.uniform(-np.pi, np.pi))])
         pose = np.array(pose, float)
         if pose.shape != (3,) or not np.isfinite(pose).all():
             raise ValueError(f"{name} must be (x, y, heading), got {pose!r}")
         if not space.free(pose[:2]):
             raise ValueError(f"{name} {pose.tolist()} is not free: a wall, a closed door or furniture is within 0.2 m")
-        return np.array([*pose[:2], wrap(pose[2])])
+        return np.array([*pose[:2], wrap(pose[2:])[0]])
 
-    def _goal(self, space: Space, start: np.ndarray, goal: Any) -> np.ndarray:
-        """The goal that was asked for, or one drawn until there is a way to it and it is not reached at the start."""
+    def _ends(self, space: Space, start: Any, goal: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Start and goal; what is not given is drawn until there is a way and the goal is not reached at the start."""
         while True:
-            found = self._place(space, goal, "goal")
-            reached, cut_off = _reached(start, found), not np.isfinite(space.distance(start[:2], found[:2]))
+            one = self._place(space, start, "start")
+            if self.task == "explore":
+                return one, None
+            other = self._place(space, goal, "goal")
+            reached, cut_off = _reached(one, other), not np.isfinite(space.distance(one[:2], other[:2]))
             if not (reached or cut_off):
-                return found
-            if goal is not None:
+                return one, other
+            if start is not None and goal is not None:
                 why = "is reached at the start" if reached else "cannot be reached from the start"
-                raise ValueError(f"goal {found.tolist()} {why} {start.tolist()}")
+                raise ValueError(f"goal {other.tolist()} {why} {one.tolist()}")
 
     def _bank(self) -> dict[str, np.ndarray]:
         """Transitions between poses that together show the house, in random order, and rows that stand for none."""
@@ -305,10 +309,11 @@ def _reached(pose: np.ndarray, goal: np.ndarray) -> bool:
     return bool(np.hypot(right, forward) <= NEAR and abs(turn) <= FACING)
 
 
-def _marks(walls: np.ndarray) -> np.ndarray:
-    """(N, 2) points of walls (S, 2, 2), some 25 cm apart."""
+def _marks(house: House) -> np.ndarray:
+    """(N, 2) points of the walls, some 25 cm apart; the same whichever doors are closed."""
+    opened = dataclasses.replace(house, doors=tuple(dataclasses.replace(d, closed=False) for d in house.doors))
     marks = []
-    for start, end in walls:
+    for start, end in Space(opened).walls:
         n = max(1, round(float(np.linalg.norm(end - start)) / MARK))
         marks.append(start + (np.arange(n)[:, None] + 0.5) / n * (end - start))
     return np.concatenate(marks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -27,9 +28,25 @@ def missing() -> str | None:
     return None
 
 
-@cache
 def camera(size: int = 224) -> Camera:
-    """The camera of this process that takes pictures so many pixels wide and high; made at the first call."""
+    """The camera of this process that takes pictures so many pixels wide and high; made at the first call.
+
+    Raises:
+        RuntimeError: in a process that was forked after a camera was made, where drawing would never end.
+    """
+    if _opened_by() != os.getpid():
+        raise RuntimeError("a camera was made before this process was forked; start processes by 'spawn' instead")
+    return _camera(size)
+
+
+@cache
+def _opened_by() -> int:
+    """The process that made the first camera."""
+    return os.getpid()
+
+
+@cache
+def _camera(size: int) -> Camera:
     return Camera(size)
 
 
@@ -147,13 +164,15 @@ def _scene_class() -> Any:
     class Scene(MiniWorldEnv):
         """One house at a time."""
 
+        drawn: Any = None  # the scene whose house is in the list of what does not move, which all scenes share
+
         def __init__(self, **kwargs: Any) -> None:
             self.house, self.ceilings = House((Room((0.0, 1.0), (0.0, 1.0)),)), True
             self.marks: list[tuple[np.ndarray, Colour]] = []
             super().__init__(**kwargs)
 
         def enter(self, house: House, ceilings: bool = True) -> None:
-            if (house, ceilings) != (self.house, self.ceilings):
+            if (house, ceilings) != (self.house, self.ceilings) or Scene.drawn is not self:
                 self.house, self.ceilings = house, ceilings
                 self.shadow_window.switch_to()
                 self.reset()
@@ -204,5 +223,6 @@ def _scene_class() -> Any:
             self.light_pos = [x, height, -y]
             self.agent.cam_fov_y = 90
             super()._render_static()
+            Scene.drawn = self
 
     return Scene

@@ -17,7 +17,8 @@ from eswm_gym.agents import ESWMAgent
 from eswm_gym.agents.wrappers import PlannedAction, UncertaintyBonus
 from eswm_gym.wrappers import ActionMaskObservation, EpisodicMemory, History, MemoryBankObservation, for_sb3
 
-ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-")]
+# Without houses: their actions are not discrete, and have no mask.
+ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-") and "Indoor" not in env_id]
 
 
 def model_name(env_id):

@@ -13,7 +13,8 @@ from eswm_gym.agents import ESWMAgent
 from eswm_gym.agents.baselines import RandomAgent
 from eswm_gym.wrappers import MemoryBankObservation
 
-ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-")]
+# Without houses: their actions are not discrete, and have no mask.
+ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-") and "Indoor" not in env_id]
 GOALS = [env_id for env_id in ENV_IDS if "Explore" not in env_id]
 
 

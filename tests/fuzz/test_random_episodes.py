@@ -13,7 +13,8 @@ import pytest
 
 import eswm_gym  # noqa: F401
 
-IDS = sorted(env_id for env_id in gym.registry if env_id.startswith("ESWM-"))
+# Without houses, which are no graphs of places: see tests/rooms/indoor for a second account of them.
+IDS = sorted(env_id for env_id in gym.registry if env_id.startswith("ESWM-") and "Indoor" not in env_id)
 FEW, MANY = -(-300 // len(IDS)), 10_000 // len(IDS)
 LIMITS = {"RandomWall": 30, "RandomWall19": 15, "OpenArena": 15, "Lattice": 60, "MiniGrid": 60}
 EAST, SOUTH = (1, 0, -1, 0), (0, 1, 0, -1)  # of MiniGrid's headings

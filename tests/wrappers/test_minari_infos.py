@@ -9,7 +9,8 @@ from eswm_gym.agents import MemoryBank
 from eswm_gym.agents.wrappers import UncertaintyBonus
 from eswm_gym.wrappers import DiscreteStates, ManyGoals, MemoryBankObservation
 
-ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-")]
+ENV_IDS = [env_id for env_id in gym.registry if env_id.startswith("ESWM-") and "Indoor" not in env_id]
+HOUSES = [pytest.param(f"ESWM-Indoor{task}-v0", marks=pytest.mark.camera) for task in ("", "Explore")]
 
 
 def lake():
@@ -20,12 +21,13 @@ def doubtful():
     return UncertaintyBonus(gym.make("ESWM-RandomWall19Explore-v0"), "random-wall")
 
 
-@pytest.mark.parametrize("make", [*ENV_IDS, lake, doubtful])
+@pytest.mark.parametrize("make", [*ENV_IDS, *HOUSES, lake, doubtful])
 def test_reset_and_step_have_the_same_entries_but_for_the_bank(make):
     env = gym.make(make) if isinstance(make, str) else make()
     _, first = env.reset(seed=0)
+    still = 0 if isinstance(env.action_space, gym.spaces.Discrete) else np.zeros(3)
     for _ in range(3):
-        *_, info = env.step(0)
+        *_, info = env.step(still)
         assert info.keys() == first.keys() - {"memory_bank"}
         kept = info.keys() - {"prob"}  # FrozenLake's own: an integer first, then a float
         assert [type(info[key]) for key in kept] == [type(first[key]) for key in kept]
@@ -62,7 +64,7 @@ def steady():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("env_id", ENV_IDS)
+@pytest.mark.parametrize("env_id", ENV_IDS)  # a house's episode is all pictures, and has no states to compare
 def test_episodes_of_every_environment_are_recorded(env_id, collect):
     env = gym.make(env_id)
     dataset, lived = collect(env, step_data_callback=steady())

@@ -1,5 +1,5 @@
-"""Houses seen from above (paper: "ProcThor Experiments"): what stands where, where one can walk, what one sees from where,
-and the banks and queries that are made of it."""
+"""Houses seen from above (paper: "ProcThor Experiments"): what stands where, where one can walk, what one sees from
+where, and the banks and queries that are made of it."""
 
 from eswm_gym.rooms.indoor.banks import MAX_MEMORIES, Asked, IndoorQueries, draw_bank, draw_queries, query_kinds
 from eswm_gym.rooms.indoor.house import (

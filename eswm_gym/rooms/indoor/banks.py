@@ -46,7 +46,9 @@ class IndoorQueries:
     overlap: np.ndarray
 
 
-def draw_bank(rng: np.random.Generator, pool: Pool, max_memories: int = MAX_MEMORIES, enough: float = ENOUGH) -> np.ndarray:
+def draw_bank(
+    rng: np.random.Generator, pool: Pool, max_memories: int = MAX_MEMORIES, enough: float = ENOUGH
+) -> np.ndarray:
     """Grow a tree by the view that shows most that is new, from a pose drawn at random, until all was shown twice.
 
     What was shown once counts half as much as what was not.
@@ -104,8 +106,8 @@ def draw_queries(
 def query_kinds(pool: Pool, bank: np.ndarray, component: int) -> np.ndarray:
     """(P, P) int, what a query about the move from pose i to pose j asks, -1 where it asks nothing of interest.
 
-    An action is known where the two views overlap, or the bank shows much of both; a view where the bank and the view that
-    is given show much of it. It is not known where that is next to nothing, and in between nothing is asked.
+    An action is known where the two views overlap, or the bank shows much of both; a view where the bank and the view
+    that is given show much of it. It is not known where that is next to nothing, and in between nothing is asked.
     """
     n = len(pool.poses)
     held = np.zeros(n, bool)

@@ -60,7 +60,7 @@ class Room:
         """(...) bool, whether points (..., 2) lie in the room, so far from its walls."""
         low = np.array([self.x[0], self.y[0]]) + margin
         high = np.array([self.x[1], self.y[1]]) - margin
-        return ((points >= low) & (points <= high)).all(-1)
+        return np.all((points >= low) & (points <= high), -1)
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class House:
             doors = tuple(Door(**_tuples(door)) for door in parts["doors"])
             furniture = tuple(Furniture(**_tuples(piece)) for piece in parts["furniture"])
             return cls(rooms, doors, furniture, tuple(Picture(**p) for p in parts["pictures"]), tuple(parts["light"]))
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"not a house: {error!r}") from error
 
 
@@ -267,7 +267,7 @@ def _piece(rng: np.random.Generator, room: Room, doors: list[Door], others: list
             (np.abs(place - [o.x, o.y]) > half_size + np.array(o.size[:2]) / 2 + 0.1).any() for o in others
         ) and all(_distance(place, half_size, _middle(door)) > 0.9 for door in doors)
         if clear:
-            return Furniture(kind, *place.tolist(), size, heading, colour)
+            return Furniture(kind, float(place[0]), float(place[1]), size, heading, colour)
     return None
 
 
@@ -278,9 +278,9 @@ def _picture(rng: np.random.Generator, room: Room, side: int, number: int, doors
     width = float(rng.uniform(0.5, 1.0))
     middle = float(rng.uniform(low + width / 2 + 0.1, high - width / 2 - 0.1))
     for door in doors:
-        if number in door.rooms and door.across == across and door.at == at:
-            if door.span[0] - width / 2 < middle < door.span[1] + width / 2:
-                return None
+        beside = number in door.rooms and door.across == across and door.at == at
+        if beside and door.span[0] - width / 2 < middle < door.span[1] + width / 2:
+            return None
     x, y = (at, middle) if across == 0 else (middle, at)
     heading = {(0, 0): np.pi / 2, (0, 1): -np.pi / 2, (1, 0): 0.0, (1, 1): np.pi}[across, end]
     return Picture(int(rng.integers(1000)), x, y, float(rng.uniform(1.2, 1.7)), float(heading), width)
@@ -319,7 +319,7 @@ def from_procthor(house: Mapping[str, Any]) -> House:
         walls = {wall["id"]: [(p["x"], p["z"]) for p in wall["polygon"]] for wall in house["walls"]}
         doors = [_procthor_door(door, names, walls) for door in house.get("doors", ())]
         pieces = [_procthor_piece(thing) for thing in house.get("objects", ())]
-    except (KeyError, TypeError, IndexError) as error:
+    except (AttributeError, KeyError, TypeError, IndexError) as error:
         raise ValueError(f"not a house in ProcTHOR's format: {error!r} is missing or of another kind") from error
     if not polygons:
         raise ValueError("a house in ProcTHOR's format has at least one room, got none")
@@ -329,7 +329,10 @@ def from_procthor(house: Mapping[str, Any]) -> House:
         (x0, y0), (x1, y1) = np.min(polygon, 0).tolist(), np.max(polygon, 0).tolist()
         rooms.append(Room((x0, x1), (y0, y1), _surface(rng, WALLS, 0.35), _surface(rng, FLOORS, 0.6)))
     return House(
-        tuple(rooms), tuple(door for door in doors if door), tuple(pieces), light=(*np.mean(polygons[0], 0).tolist(), 2.5)
+        tuple(rooms),
+        tuple(door for door in doors if door),
+        tuple(pieces),
+        light=(*np.mean(polygons[0], 0).tolist(), 2.5),
     )
 
 
@@ -344,6 +347,9 @@ def _procthor_door(
     along = int(np.argmax(high - low))
     hole = door.get("holePolygon") or [door["boundingBox"]["min"], door["boundingBox"]["max"]]
     start, end = sorted(float(point["x"]) for point in hole[:2])
+    if corners[0, along] > corners[1, along]:  # holes are measured from where the wall begins
+        length = float((high - low)[along])
+        start, end = length - end, length - start
     return Door(
         (names.index(door["room0"]), names.index(door["room1"])),
         1 - along,

@@ -22,7 +22,7 @@ class Pool:
 
     Attributes:
         poses: (P, 3) float32, (x, y, heading).
-        moves: (P, P) bool, whether one action leads from pose i to pose j: it is short enough and nothing is in the way.
+        moves: (P, P) bool, whether one action leads from pose i to pose j: it is short enough, and nothing in the way.
         sees: (P, P) uint32, a bit for each of 32 points of the walls that pose j sees: whether pose i sees it too.
     """
 

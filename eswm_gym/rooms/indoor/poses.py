@@ -40,7 +40,7 @@ def reverse(action: np.ndarray) -> np.ndarray:
     return action_between(action, np.zeros(3))
 
 
-def wrap(angle: np.ndarray) -> np.ndarray:
+def wrap(angle: np.ndarray | float) -> np.ndarray:
     """Angles as -pi <= angle < pi."""
     return (np.asarray(angle) + math.pi) % (2 * math.pi) - math.pi
 

@@ -48,7 +48,7 @@ class Space:
         length = np.linalg.norm(end - start, axis=-1).max(initial=STEP)
         share = np.linspace(0, 1, math.ceil(length / STEP) + 1)[:, None]
         way = start[..., None, :] + share * (end - start)[..., None, :]
-        return self.free(way).all(-1)
+        return np.all(self.free(way), -1)
 
     def draw_points(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """(n, 2) float, points drawn evenly from where the agent can stand."""

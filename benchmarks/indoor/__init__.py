@@ -1,0 +1,1 @@
+"""Rooms seen through a camera; `python benchmarks/indoor`: see `command.py`."""

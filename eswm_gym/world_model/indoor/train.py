@@ -1,0 +1,283 @@
+"""Train the model of camera views: `python -m eswm_gym.world_model.indoor.train --pools pools --minutes 150`.
+
+Three parts, one after the other, since each uses what the one before it learned: how two views lie to each other and
+whether a way is free (two thirds of the time), what is seen at a pose (most of the rest), and how far to trust what is
+found in a bank. Ctrl-C leaves a checkpoint that `--resume` continues.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from eswm_gym.files import replacing
+from eswm_gym.rooms.indoor import Asked, Pool, displacement_class, draw_bank, draw_queries, rotation_class, within_reach
+from eswm_gym.rooms.transitions import ACTION
+from eswm_gym.runs import Interrupt, falling, progress_bar
+from eswm_gym.world_model.indoor.data import BANK_SIZES, Houses, draw_glances, draw_pairs
+from eswm_gym.world_model.indoor.model import IndoorBank, IndoorConfig, IndoorModel
+from eswm_gym.world_model.indoor.pose_mixtures import between
+from eswm_gym.world_model.indoor.saving import save_indoor
+from eswm_gym.world_model.indoor.vision import Reduction, fast
+
+PARTS = {"poses": 0.66, "views": 0.28, "trust": 0.06}  # shares of the time
+HOUSES, N_PAIRS, N_GLANCES, N_QUERIES = 8, 4096, 256, 24  # of a step; queries of a house
+LR = {"poses": 1.5e-3, "views": 2e-3, "trust": 1e-2}
+REPORT_EVERY = 120.0  # seconds, with a checkpoint each
+
+
+class IndoorRun:
+    """One training run.
+
+    Args:
+        houses: to train on.
+        out: folder of the checkpoint.
+        seed: of weights and data.
+        compiled: whether to use torch.compile.
+        config: shape of the model.
+    """
+
+    def __init__(
+        self,
+        houses: Houses,
+        reduction: Reduction,
+        out: Path,
+        seed: int,
+        compiled: bool,
+        config: IndoorConfig | None = None,
+    ) -> None:
+        torch.manual_seed(seed)
+        self.houses, self.out, self.seed = houses, out, seed
+        self.model = IndoorModel(config or IndoorConfig())
+        self.model.reduction.load_state_dict(reduction.state_dict())
+        self.seconds = dict.fromkeys(PARTS, 0.0)
+        self.steps = dict.fromkeys(PARTS, 0)
+        compare, read = self._compare, self._read
+        if compiled:
+            compare, read = torch.compile(compare, dynamic=False), torch.compile(read, dynamic=False)
+        self.losses: dict[str, Callable[[np.random.Generator], Tensor]] = {
+            "poses": lambda rng: self._pose_loss(rng, compare),
+            "views": lambda rng: self._view_loss(rng, read),
+            "trust": self._trust_loss,
+        }
+        self.optimizers = {part: optimizers(list(self._trained(part)), LR[part]) for part in PARTS}
+
+    def train(self, minutes: float, steps: int | None = None) -> bool:
+        """Train until each part has had its share of the minutes, or so many steps, or Ctrl-C.
+
+        Returns:
+            Whether the run is complete.
+        """
+        with Interrupt() as interrupt:
+            for part, share in PARTS.items():
+                self._train_part(part, share * minutes * 60, steps, interrupt)
+                if interrupt.stop:
+                    break
+        self.save()
+        return not interrupt.stop
+
+    def save(self) -> None:
+        """Write the checkpoint; a kill at any moment leaves the old one or the new one."""
+        state = {
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "steps": self.steps,
+            "model": self.model.state_dict(),
+            "optimizers": {part: [o.state_dict() for o in some] for part, some in self.optimizers.items()},
+        }
+        with replacing(self.out / "checkpoint.pt") as temporary:
+            torch.save(state, temporary)
+
+    def resume(self) -> None:
+        """Go on from the checkpoint.
+
+        Raises:
+            FileNotFoundError: if there is none.
+            ValueError: if it is of another seed.
+        """
+        state = torch.load(self.out / "checkpoint.pt", weights_only=True)
+        if state["seed"] != self.seed:
+            raise ValueError(f"{self.out} holds a run of seed {state['seed']}, not {self.seed}")
+        self.model.load_state_dict(state["model"])
+        self.seconds, self.steps = state["seconds"], state["steps"]
+        for part, some in self.optimizers.items():
+            for optimizer, saved in zip(some, state["optimizers"][part], strict=True):
+                optimizer.load_state_dict(saved)
+
+    def _train_part(self, part: str, budget: float, steps: int | None, interrupt: Interrupt) -> None:
+        before, begun, reported, losses = self.seconds[part], time.monotonic(), time.monotonic(), list[float]()
+        bar = progress_bar()
+        rates = [optimizer.param_groups[0]["initial"] for optimizer in self.optimizers[part]]
+        while not interrupt.stop:
+            done = self.seconds[part] / budget if steps is None else self.steps[part] / steps
+            if done >= 1:
+                break
+            bar.update(min(1.0, done) - bar.n)
+            for optimizer, rate in zip(self.optimizers[part], rates, strict=True):
+                for group in optimizer.param_groups:
+                    group["lr"] = rate * min(1.0, (self.steps[part] + 1) / 100) * falling(done, 0.4)
+                optimizer.zero_grad()
+            rng = np.random.default_rng([self.seed, list(PARTS).index(part), self.steps[part]])
+            loss = self.losses[part](rng)
+            loss.backward()
+            nn.utils.clip_grad_norm_(self._trained(part), 1.0)
+            for optimizer in self.optimizers[part]:
+                optimizer.step()
+            losses.append(loss.item())
+            self.steps[part] += 1
+            self.seconds[part] = before + time.monotonic() - begun
+            if time.monotonic() - reported > REPORT_EVERY:
+                reported = time.monotonic()
+                self._report(part, losses)
+                self.save()
+                self.houses.read_new()
+        bar.close()
+        if losses:
+            self._report(part, losses)
+
+    def _report(self, part: str, losses: list[float]) -> None:
+        recent = sum(losses[-50:]) / len(losses[-50:])
+        tqdm.write(f"{self.seconds[part] / 60:6.1f} min  {part}  step {self.steps[part]:6d}  loss {recent:.3f}")
+        sys.stdout.flush()
+
+    def _trained(self, part: str) -> Iterator[nn.Parameter]:
+        model = self.model
+        modules = {
+            "poses": (model.relative, model.blocked, model.reader.overlap),
+            "views": tuple(child for name, child in model.reader.named_children() if name != "overlap"),
+            "trust": (model.locating, model.joining, model.action_unknown),
+        }
+        for module in modules[part]:
+            yield from module.parameters()
+        if part == "views":
+            yield from (model.reader.place, model.reader.begin)
+        if part == "trust":
+            yield model.trust
+
+    def _compare(self, tokens: Tensor, start: Tensor, end: Tensor) -> tuple[Any, Tensor, Tensor]:
+        look = self.model.relative.look(tokens)
+        return *self.model.relative(look, start, end), look.whole
+
+    def _pose_loss(self, rng: np.random.Generator, compare: Callable[..., Any]) -> Tensor:
+        """How two views lie to each other and whether they overlap, also as poses lie, and what is in the way."""
+        pairs = draw_pairs(rng, self.houses, HOUSES, N_PAIRS)
+        with fast():
+            actions, overlap, whole = compare(pairs.tokens, pairs.start, pairs.end)
+        by_pose = self.model.reader.overlap(pairs.action)
+        short = torch.from_numpy(within_reach(pairs.action.numpy()))
+        blocked = self.model.blocked_logit(whole.float()[pairs.start[short]], pairs.action[short])
+        return (
+            -actions.log_prob(pairs.action).mean()
+            + F.binary_cross_entropy_with_logits(overlap, pairs.overlap)
+            + F.binary_cross_entropy_with_logits(by_pose, pairs.overlap)
+            + F.binary_cross_entropy_with_logits(blocked, pairs.blocked[short])
+        )
+
+    def _read(self, *args: Tensor) -> tuple[Tensor, Tensor]:
+        return self.model.reader(*args)
+
+    def _view_loss(self, rng: np.random.Generator, read: Callable[..., Any]) -> Tensor:
+        """Cosine distance of what is seen (paper), and whether that is known."""
+        glances = draw_glances(rng, self.houses, HOUSES, N_GLANCES, self.model.reader.overlap)
+        with fast():
+            seen, unknown = read(glances.tokens, glances.relative, glances.there)
+        far = 1 - F.cosine_similarity(seen.float().flatten(1), glances.target.flatten(1), dim=1)
+        told = glances.known | glances.unknown
+        doubt = F.binary_cross_entropy_with_logits(unknown.float()[told], glances.unknown[told].float())
+        return far[~glances.unknown].mean() + 0.1 * doubt
+
+    def _trust_loss(self, rng: np.random.Generator) -> Tensor:
+        """Actions between views that are found in a bank, and whether they are known."""
+        return torch.stack(
+            [self._trust_in(rng, int(house)) for house in rng.integers(len(self.houses), size=HOUSES)]
+        ).mean()
+
+    def _trust_in(self, rng: np.random.Generator, house: int) -> Tensor:
+        pool, tokens = self.houses.pools[house], self.houses.tokens[house].float()
+        queries = draw_queries(
+            rng, pool, rows := draw_bank(rng, pool, int(rng.choice(BANK_SIZES))), N_QUERIES, (ACTION,)
+        )
+        with fast():
+            bank = bank_of(self.model, pool, tokens, rows)
+            actions, unknown = self.model.action_between(bank, tokens[queries.start], tokens[queries.end])
+        known = torch.from_numpy(queries.asked != Asked.UNKNOWN)
+        true = pool.actions[queries.start, queries.end]
+        doubt = F.binary_cross_entropy_with_logits(unknown, (~known).float())
+        if not known.any():
+            return doubt
+        displacement, rotation = actions.classes()
+        wrong = F.cross_entropy(displacement[known], torch.from_numpy(displacement_class(true))[known])
+        wrong = wrong + F.cross_entropy(rotation[known], torch.from_numpy(rotation_class(true))[known])
+        # One wild guess must not outweigh all others.
+        return doubt + wrong - actions.log_prob(torch.from_numpy(true).float())[known].clamp(min=-15).mean()
+
+
+def bank_of(model: IndoorModel, pool: Pool, tokens: Tensor, rows: np.ndarray) -> IndoorBank:
+    """The bank of transitions between poses (N, 2) of a pool, as `IndoorModel.encode` finds it."""
+    views = np.unique(rows)
+    pose = torch.from_numpy(pool.poses[views])
+    return IndoorBank(
+        tokens[views],
+        model.relative.look(tokens[views]),
+        between(pose[:1], pose),
+        torch.from_numpy(np.searchsorted(views, rows)),
+    )
+
+
+def optimizers(parameters: list[nn.Parameter], lr: float) -> list[torch.optim.Optimizer]:
+    """Muon for matrices, AdamW for what else there is."""
+    matrices = [p for p in parameters if p.ndim == 2 and min(p.shape) > 32]
+    others = [p for p in parameters if not any(p is m for m in matrices)]
+    made: list[torch.optim.Optimizer] = [torch.optim.AdamW(others, lr=lr, betas=(0.9, 0.98), weight_decay=0.01)]
+    if matrices:
+        made.append(torch.optim.Muon(matrices, lr=2 * lr, weight_decay=0.02, adjust_lr_fn="match_rms_adamw"))
+    for optimizer in made:
+        for group in optimizer.param_groups:
+            group["initial"] = group["lr"]
+    return made
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m eswm_gym.world_model.indoor.train", description=__doc__)
+    parser.add_argument("--pools", type=Path, required=True, help="folder that python -m eswm_gym.indoor_pools wrote")
+    parser.add_argument("--out", type=Path, default=Path("runs/indoor"), help="folder (default runs/indoor)")
+    parser.add_argument("--minutes", type=float, default=150.0, help="in all (default 150)")
+    parser.add_argument("--steps", type=int, help="or so many steps of each part")
+    parser.add_argument("--seed", type=int, default=0, help="of weights and data (default 0)")
+    parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in --out")
+    parser.add_argument("--no-compile", action="store_true", help="do without torch.compile")
+    args = parser.parse_args(argv)
+    if not args.minutes > 0 or (args.steps is not None and args.steps <= 0) or args.seed < 0:
+        parser.error("--minutes and --steps must be greater than 0, --seed must not be negative")
+    config = IndoorConfig()
+    reduction = Reduction(config.groups, config.kept)
+    reduction.load_state_dict(torch.load(args.pools / "reduction.pt", weights_only=True))
+    run = IndoorRun(Houses(args.pools), reduction, args.out, args.seed, not args.no_compile, config)
+    if args.resume:
+        run.resume()
+    print(
+        f"indoor: {sum(p.numel() for p in run.model.parameters()) / 1e6:.2f} M parameters, {len(run.houses)} houses",
+        flush=True,
+    )
+    if run.train(args.minutes, args.steps):
+        path = args.out / "indoor.safetensors"
+        save_indoor(
+            run.model, path, {"seed": args.seed, "seconds": run.seconds, "steps": run.steps, "houses": len(run.houses)}
+        )
+        print(f"saved {path}")
+    else:
+        print(f"stopped; continue with --resume --out {args.out}")
+
+
+if __name__ == "__main__":
+    main()
