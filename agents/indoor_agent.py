@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from typing import Protocol
 
 import networkx as nx
@@ -19,7 +20,10 @@ from eswm_gym.world_model.indoor.vision import Encoder, Reduction
 IMAGINED = 1.5  # a way that nobody went costs so many times its length
 SAME_PLACE, SAME_TURN = 0.3, 0.35  # metres and radians: a goal was not here if the agent stood so near and was not done
 BESIDE = 0.3  # metres between the middles of two ways that the same thing blocks
-LEAST, BLOCKED = 0.05, 0.0  # metres of a way that is worth going; log-odds
+LEAST, BLOCKED = 0.05, 1.5  # metres of a way that is worth going; log-odds from which on one does not try
+DETOUR = 4.0  # a way that is surely blocked would count for so many times its length more
+WAYPOINTS = 100  # poses without a view that a way may lead through
+LOOKS = 3  # turns to look around where there is no plan
 
 
 class Finder(Protocol):
@@ -60,6 +64,7 @@ class IndoorAgent:
         self.ways: list[tuple[np.ndarray, np.ndarray]] = []  # from and to, which something blocked
         self.refuted: list[np.ndarray] = []  # poses where the goal is not
         self.plan: list[np.ndarray] = []  # poses to come
+        self.looked = 0  # turns since the last plan
 
     def reset(self, obs: Observation, info: Info) -> None:
         """Begin an episode with `info["memory_bank"]`.
@@ -86,9 +91,14 @@ class IndoorAgent:
         here = bank.pose[bank.rows[-1, 1]] if walked else self.model.locate(bank, self.view)[0].best()[0]
         self.here = here.double().numpy()
         goal = self._goal(bank)
-        self.plan = [] if goal is None else self._way(bank, goal)
+        if goal is not None and (not self.plan or np.linalg.norm(self.plan[-1][:2] - goal[:2]) > SAME_PLACE):
+            self.plan = self._way(bank, goal)
         if self.plan:
+            self.looked = 0
             action = between(here, torch.from_numpy(self.plan[0]).float()).numpy()
+        elif self.looked < LOOKS:  # to find out where it is
+            self.looked += 1
+            action = np.array([0.0, 0.0, 2 * np.pi / (LOOKS + 1)])
         else:
             action = self.rng.uniform([-REACH / 2, 0, -np.pi], [REACH / 2, REACH, np.pi])
         action[:2] *= min(1.0, REACH / max(np.abs(action[:2]).max(), 1e-6))
@@ -99,12 +109,14 @@ class IndoorAgent:
         """Remember the move, or that it was blocked."""
         there = self._to(np.asarray(action, float))
         if info["blocked"]:
+            self.plan = []
             self.ways.append((self.here, there))
             if self.edits:
                 self._forget(there)
             return
-        if self.plan and len(self.plan) == 1:
+        if len(self.plan) == 1:
             self.refuted.append(there)  # else the episode would be over
+        self.plan = self.plan[1:]
         view = self._tokens(next_obs["image"][None])
         start, moved, end = self.memories
         self.memories = Memories(
@@ -139,11 +151,14 @@ class IndoorAgent:
 
     def _way(self, bank: IndoorBank, goal: np.ndarray) -> list[np.ndarray]:
         """The poses of a cheapest way to the goal, the goal among them; empty where there is none."""
-        poses = np.concatenate([bank.pose.double().numpy(), self.here[None], goal[None]])
-        here, there = len(poses) - 2, len(poses) - 1
+        seen = np.concatenate([bank.pose.double().numpy(), self.here[None], goal[None]])
+        low, high = seen.min(0) - REACH / 2, seen.max(0) + REACH / 2
+        between_them = self.rng.uniform(low, high, (WAYPOINTS, 3))
+        poses = np.concatenate([seen, between_them])
+        here, there = len(seen) - 2, len(seen) - 1
         graph = nx.DiGraph()
-        graph.add_weighted_edges_from(self._imagined(bank, poses))
-        for start, end in self._remembered(bank):
+        graph.add_weighted_edges_from(self._imagined(bank, poses, len(seen)))
+        for start, end in bank.rows.tolist():
             length = float(np.linalg.norm(poses[start, :2] - poses[end, :2]))
             graph.add_edge(start, end, weight=length)
             graph.add_edge(end, start, weight=length)
@@ -153,23 +168,24 @@ class IndoorAgent:
             return []
         return [poses[node] for node in way[1:]]
 
-    def _remembered(self, bank: IndoorBank) -> Iterator[tuple[int, int]]:
-        """The views that a remembered move joins."""
-        yield from ((int(start), int(end)) for start, end in bank.rows)
+    def _imagined(self, bank: IndoorBank, poses: np.ndarray, n_seen: int) -> list[tuple[int, int, float]]:
+        """Moves of one action that nothing seems to block, as seen from those poses that there are views of.
 
-    def _imagined(self, bank: IndoorBank, poses: np.ndarray) -> list[tuple[int, int, float]]:
-        """Moves of one action between poses, the last two of them here and the goal, that nothing seems to block."""
-        away = poses[None, :, :2] - poses[:, None, :2]
+        The first `n_seen` poses are those of the bank, this one and the goal.
+        """
+        away = poses[None, :, :2] - poses[:n_seen, None, :2]
         length = np.linalg.norm(away, axis=-1)
         start, end = np.nonzero((length < REACH) & (length > LEAST))
         tokens = torch.cat([bank.tokens, self.view, self.goal])
         action = between(torch.from_numpy(poses[start]), torch.from_numpy(poses[end])).float()
-        odds = self.model.is_blocked(tokens[start], action).numpy()
-        odds_between = {(i, j): float(o) for i, j, o in zip(start.tolist(), end.tolist(), odds, strict=True)}
+        odds = np.full((n_seen, len(poses)), -np.inf)
+        odds[start, end] = self.model.is_blocked(tokens[start], action).numpy()
+        odds[:, :n_seen] = np.maximum(odds[:, :n_seen], odds[:, :n_seen].T)
         moves = []
-        for (i, j), one in odds_between.items():
-            if max(one, odds_between[j, i]) < BLOCKED and not self._is_blocked(poses[i], poses[j]):
-                moves.append((i, j, IMAGINED * float(length[i, j])))
+        for i, j in zip(start.tolist(), end.tolist(), strict=True):
+            if odds[i, j] < BLOCKED and not self._is_blocked(poses[i], poses[j]):
+                cost = (IMAGINED + DETOUR / (1 + math.exp(-odds[i, j]))) * float(length[i, j])
+                moves += [(i, j, cost), (j, i, cost)]
         return moves
 
     def _is_blocked(self, start: np.ndarray, end: np.ndarray) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from common.tables import Table, methods, of, parts
+from indoor_tables import INDOOR_TABLES
 from view_tables import VIEW_TABLES
 from world_tables import WORLD_TABLES
 
@@ -324,6 +325,7 @@ TABLES = {
     "parts": PARTS,
     "adapt": ADAPT,
     "adapt-detours": ADAPT_DETOURS,
+    **INDOOR_TABLES,
     **VIEW_TABLES,
     **WORLD_TABLES,
     "predict-random-wall": PREDICT_RANDOM_WALL,

@@ -10,7 +10,10 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "build" / "docs-package"
-CARDS = (ROOT / "eswm_gym/world_model/weights", ROOT / "agents/baselines/weights")
+CARDS = tuple(
+    ROOT / folder
+    for folder in ("eswm_gym/world_model/weights", "eswm_gym/world_model/indoor/weights", "agents/baselines/weights")
+)
 ELSEWHERE = {
     "changes.md": ROOT / "CHANGELOG.md",
     "contributing.md": ROOT / "CONTRIBUTING.md",

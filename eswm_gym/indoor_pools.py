@@ -27,7 +27,7 @@ REDUCTION = "reduction.pt"
 def make_pools(
     out: Path, houses: int, seed: int, encoder: Encoder, reduction: Reduction | None = None, n: int = POSES
 ) -> None:
-    """Write files of `CHUNK` houses each, those that are not there yet.
+    """Write files of `CHUNK` houses each, those that are not there yet or hold fewer.
 
     Args:
         out: folder, made where there is none.
@@ -48,13 +48,18 @@ def make_pools(
     with tqdm(total=houses, desc="houses", disable=None) as bar:
         for first in range(0, houses, CHUNK):
             file, some = out / f"houses-{first:05d}.npz", range(first, min(first + CHUNK, houses))
-            if not file.exists():
+            if not (file.exists() and _houses_in(file) >= len(some)):
                 drawn = [_draw(seed, number, encoder, reduction, n) for number in some]
                 temporary = file.with_suffix(".tmp.npz")
                 parts: dict[str, Any] = {key: np.stack([house[key] for house in drawn]) for key in drawn[0]}
                 np.savez(temporary, **parts)
                 temporary.rename(file)
             bar.update(len(some))
+
+
+def _houses_in(file: Path) -> int:
+    with np.load(file) as chunk:
+        return len(chunk["poses"])
 
 
 @torch.inference_mode()

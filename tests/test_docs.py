@@ -42,7 +42,13 @@ def in_page(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=in_page)
+def with_code() -> list:
+    """The pages with snippets; those about houses draw them."""
+    drawing = pytest.mark.camera
+    return [pytest.param(p, marks=[drawing] if p.stem == "indoor" else []) for p in PAGES if blocks(p, "python")]
+
+
+@pytest.mark.parametrize("page", with_code(), ids=in_page)
 def test_python_snippets(page, tmp_path, monkeypatch):
     """The snippets of a page run in order, as one program."""
     monkeypatch.chdir(tmp_path)

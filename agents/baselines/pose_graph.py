@@ -25,7 +25,13 @@ class PoseGraph:
         self.reduction = reduction
 
     def encode(self, memories: Memories) -> IndoorBank:
-        """Views that are equal are one; where clusters hang together by no move, those but the first are left out."""
+        """Views that are equal are one; a cluster that no move joins to the others begins where one looks most like it.
+
+        Raises:
+            ValueError: if the bank is empty.
+        """
+        if not len(memories.action):
+            raise ValueError("a bank needs at least one transition")
         tokens, row = distinct(torch.stack([memories.start, memories.end], 1).flatten(0, 1))
         rows = row.unflatten(0, (-1, 2))
         pose, known = torch.zeros(len(tokens), 3), torch.zeros(len(tokens), dtype=torch.bool)

@@ -74,13 +74,11 @@ def view_models(device: str) -> dict[str, ESWM]:
     }
 
 
-def share_of(
-    method: str, episodes: Sequence[T], few: Collection[str] = (), least: int = 2, one_in: int = 30
-) -> Sequence[T]:
-    """All episodes; two of the methods that are to meet few; of an untrained network one in so many and so many at
-    least, since whatever happens surprises it, which takes long."""
+def share_of(method: str, episodes: Sequence[T], few: Collection[str] = (), least: int = 2) -> Sequence[T]:
+    """All episodes; two of the methods that are to meet few; of an untrained network one in 30 and so many at least,
+    since whatever happens surprises it, which takes long."""
     if method == "eswm-untrained":
-        return episodes[: max(least, len(episodes) // one_in)]
+        return episodes[: max(least, len(episodes) // 30)]
     return episodes[:2] if method in few else episodes
 
 

@@ -220,9 +220,33 @@ def overlap() -> None:
     save(figure, "overlap")
 
 
+def houses() -> None:
+    """Houses from above, the agent in them, and what it would see there and at four other poses that look far."""
+    from PIL import Image
+
+    from eswm_gym.envs.indoor_camera import camera
+    from eswm_gym.rooms.indoor import Space, draw_house
+
+    lines = []
+    for seed, n_rooms in ((11, 1), (14, 2), (23, 4)):
+        rng = np.random.default_rng(seed)
+        house = draw_house(rng, n_rooms)
+        space = Space(house)
+        poses = np.c_[space.draw_points(rng, 200), rng.uniform(-np.pi, np.pi, 200)]
+        far = np.linalg.norm(space.seen(poses) - poses[:, None, :2], axis=-1).mean(1)
+        chosen = poses[np.argsort(-far)[:40:8]]
+        pictures = [camera().plan(house, {"agent": chosen[0]}), *(camera().picture(house, pose) for pose in chosen)]
+        framed = [np.pad(picture, ((0, 6), (0, 6), (0, 0)), constant_values=255) for picture in pictures]
+        lines.append(np.concatenate(framed, 1))
+    sheet = Image.fromarray(np.concatenate(lines))
+    sheet.resize((sheet.width * 2 // 3, sheet.height * 2 // 3), Image.Resampling.LANCZOS).save(
+        FOLDER / "indoor.png", optimize=True
+    )
+
+
 if __name__ == "__main__":
     plt.rcParams.update(
         {"svg.fonttype": "path", "svg.hashsalt": "eswm", "font.family": "DejaVu Sans", "axes.titley": 1.0}
     )
-    for draw in (memory_bank, world_model, loop, overlap):
+    for draw in (memory_bank, world_model, loop, overlap, houses):
         draw()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Mapping
@@ -58,7 +59,8 @@ class Camera:
     """
 
     def __init__(self, size: int = 224) -> None:
-        self._scene = _scene_class()(obs_width=size, obs_height=size, window_width=size, window_height=size)
+        with contextlib.redirect_stdout(None):  # MiniWorld says how many samples a pixel has
+            self._scene = _scene_class()(obs_width=size, obs_height=size, window_width=size, window_height=size)
         self.size = size
 
     def picture(self, house: House, pose: np.ndarray) -> np.ndarray:

@@ -60,10 +60,15 @@ def draw_bank(
     Returns:
         (N, 2) int, the poses where transitions start and end, in the order in which they were added: any first part of
         it is a bank as well.
+
+    Raises:
+        ValueError: if no action leads from any pose of the pool to another.
     """
     n = len(pool.poses)
     near = pool.moves | pool.moves.T
     joined = np.zeros(n, bool)
+    if not near.any():
+        raise ValueError("no action leads from any pose of the pool to another")
     first = rng.choice(np.flatnonzero(near.any(1)))
     joined[first] = True
     once, twice = pool.sees[first], np.zeros(n, np.uint32)
@@ -86,7 +91,7 @@ def draw_bank(
 def draw_queries(
     rng: np.random.Generator, pool: Pool, bank: np.ndarray, n: int, components: tuple[int, ...] = (SOURCE, ACTION, END)
 ) -> IndoorQueries:
-    """Ask n questions about moves that a bank does not hold: about half of them of each kind that there is."""
+    """Ask n questions about moves that a bank does not hold: most of them about views that the bank does not hold."""
     kinds = {component: query_kinds(pool, bank, component) for component in components}
     masked = rng.choice(components, n)
     start, end, asked = (np.zeros(n, np.int64) for _ in range(3))

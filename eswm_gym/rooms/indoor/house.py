@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-MIN_ROOM = 2.4  # metres, the shortest side of a room
+MIN_SIDE = 2.4  # metres, the shortest side of a house
 DOOR_WIDTH, DOOR_HEIGHT = 1.1, 2.1
 WALLS = (
     "brick_wall", "cardboard", "cinder_blocks", "concrete", "concrete_tiles", "drywall", "marble", "stucco", "white",
@@ -81,6 +81,12 @@ class Door:
     span: Interval
     closed: bool = False
     colour: Colour = (0.45, 0.3, 0.2)
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The point (x, y) in the middle of the opening."""
+        along = (self.span[0] + self.span[1]) / 2
+        return (self.at, along) if self.across == 0 else (along, self.at)
 
 
 @dataclass(frozen=True)
@@ -211,7 +217,7 @@ def _split(rng: np.random.Generator, n_rooms: int) -> list[tuple[Interval, Inter
     """Rectangles that fill one, each cut off from the largest."""
     side = np.sqrt(n_rooms * rng.uniform(9, 16))
     aspect = rng.uniform(0.7, 1.4)
-    width, depth = max(side * aspect, MIN_ROOM), max(side / aspect, MIN_ROOM)
+    width, depth = max(side * aspect, MIN_SIDE), max(side / aspect, MIN_SIDE)
     rectangles = [((0.0, float(width)), (0.0, float(depth)))]
     while len(rectangles) < n_rooms:
         rectangles.sort(key=lambda r: (r[0][1] - r[0][0]) * (r[1][1] - r[1][0]))
@@ -265,7 +271,7 @@ def _piece(rng: np.random.Generator, room: Room, doors: list[Door], others: list
             place[axis] = (low + half_size + 0.02)[axis] if end == 0 else (high - half_size - 0.02)[axis]
         clear = all(
             (np.abs(place - [o.x, o.y]) > half_size + np.array(o.size[:2]) / 2 + 0.1).any() for o in others
-        ) and all(_distance(place, half_size, _middle(door)) > 0.9 for door in doors)
+        ) and all(_distance(place, half_size, np.array(door.middle)) > 0.9 for door in doors)
         if clear:
             return Furniture(kind, float(place[0]), float(place[1]), size, heading, colour)
     return None
@@ -293,11 +299,6 @@ def _surface(rng: np.random.Generator, names: tuple[str, ...], darkest: float) -
 
 def _colour(rng: np.random.Generator) -> Colour:
     return tuple(rng.uniform(0.05, 1, 3).tolist())  # type: ignore[return-value]
-
-
-def _middle(door: Door) -> np.ndarray:
-    along = (door.span[0] + door.span[1]) / 2
-    return np.array([door.at, along] if door.across == 0 else [along, door.at])
 
 
 def _distance(place: np.ndarray, half_size: np.ndarray, point: np.ndarray) -> float:

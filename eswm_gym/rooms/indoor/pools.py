@@ -51,9 +51,16 @@ class Pool:
 
 
 def draw_pool(house: House, rng: np.random.Generator, n: int = POSES) -> Pool:
-    """Poses drawn evenly from where the agent can stand, with headings drawn evenly."""
+    """Poses drawn evenly from where the agent can stand, with headings drawn evenly, the first of them in open doors.
+
+    So one gets from room to room in moves between them.
+    """
     space = Space(house)
-    poses = np.c_[space.draw_points(rng, n), rng.uniform(-np.pi, np.pi, n)].astype(np.float32)
+    places = space.draw_points(rng, n)
+    doors = np.array([door.middle for door in house.doors if not door.closed]).reshape(-1, 2)
+    doors = doors[space.free(doors)][:n]
+    places[: len(doors)] = doors
+    poses = np.c_[places, rng.uniform(-np.pi, np.pi, n)].astype(np.float32)
     moves = within_reach(action_between(poses[:, None], poses[None])) & ~np.eye(n, dtype=bool)
     start, end = np.nonzero(moves | moves.T)
     passable = np.zeros((n, n), bool)

@@ -16,6 +16,7 @@ RADIUS = 0.2  # metres, of the agent
 STEP = 0.05  # metres between the points of a way that are checked
 GRID = 0.15  # metres between the points of the map that distances are measured on
 RAYS = 32  # in a field of view
+TRIES = 1000  # draws until a house counts as full
 OVERLAP = 0.1  # views overlap where one shows so much of the walls that the other shows
 
 
@@ -51,13 +52,21 @@ class Space:
         return np.all(self.free(way), -1)
 
     def draw_points(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """(n, 2) float, points drawn evenly from where the agent can stand."""
+        """(n, 2) float, points drawn evenly from where the agent can stand.
+
+        Raises:
+            ValueError: if it can stand next to nowhere.
+        """
         low, high = self._corners
         found = np.zeros((0, 2))
-        while len(found) < n:
+        for _ in range(TRIES):
             points = rng.uniform(low, high, (4 * n, 2))
             found = np.concatenate([found, points[self.free(points)]])
-        return found[:n]
+            if len(found) >= n:
+                return found[:n]
+        raise ValueError(
+            f"found {len(found)} places of {n} where the agent can stand: the house is too full or too small"
+        )
 
     def seen(self, poses: np.ndarray) -> np.ndarray:
         """(P, 32, 2) float, the points of the walls that poses (P, 3) see, from left to right."""

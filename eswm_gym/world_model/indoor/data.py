@@ -60,7 +60,8 @@ class Pairs(NamedTuple):
         start, end: (N,) rows of `tokens`.
         action: (N, 3).
         overlap: (N,) float, 1 where the views overlap.
-        blocked: (N,) float, 1 where something is in the way from one to the other.
+        blocked: (N,) float, 1 where no one action leads from one to the other: where that is not too far, something
+            is in the way.
     """
 
     tokens: Tensor

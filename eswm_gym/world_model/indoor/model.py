@@ -205,13 +205,22 @@ class IndoorModel(nn.Module):
         pose, known = torch.zeros(n, 3), torch.zeros(n, dtype=torch.bool)
         known[0] = True
         along(pose, known, rows, action)
-        while not known.all():
-            new, old = (~known).nonzero()[:, 0], known.nonzero()[:, 0]
-            said, overlap = self.relative(look, old.expand(len(new), -1), new[:, None].expand(-1, len(old)))
-            found, sure = self.locating(said.after(pose[old].expand(len(new), -1, 3)), overlap)
-            best = sure.argmax()
-            pose[new[best]], known[new[best]] = found.best()[best], True
-            along(pose, known, rows, action)
+        while not known.all():  # a cluster that no move joins to the others: where all its views say together
+            old, first = known.nonzero()[:, 0], int((~known).int().argmax())
+            offset, member = torch.zeros(n, 3), torch.zeros(n, dtype=torch.bool)
+            member[first] = True
+            along(offset, member, rows, action)
+            new = member.nonzero()[:, 0]
+            start, end = old.repeat(len(new)), new.repeat_interleave(len(old))
+            said, overlap = self.relative(look, start, end)
+            back = between(offset[end], torch.zeros(3))
+            said = said.after(pose[start])
+            said = said._replace(
+                mean=compose(said.mean, back[:, None]),
+                spread=(said.spread**2 + (said.turn * offset[end][:, None, :2].norm(dim=-1)) ** 2).sqrt(),
+            )
+            found, _ = self.locating(said, overlap)
+            pose[new], known[new] = compose(found.best(), offset[new]), True
         return pose
 
 

@@ -7,25 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
-from eswm_gym.files import CheckpointError, read_json, replacing, sha256_of
+from eswm_gym.files import CheckpointError
 from eswm_gym.world_model.indoor.model import IndoorConfig, IndoorModel
+from eswm_gym.world_model.pretrained import VERSION, files_of, read_info, read_weights, write_pair
 
 WEIGHTS = Path(__file__).parent / "weights"
 
 
 def save_indoor(model: IndoorModel, path: Path, training: dict[str, Any]) -> None:
-    """Write PATH.safetensors in float16 and PATH.json, which says the shape, the training and the weights' hash."""
-    import json
+    """Write PATH.safetensors in float16 and PATH.json, which says the shape, the training and the weights' hash.
 
-    with replacing(path) as temporary:
-        save_file({name: value.half().contiguous() for name, value in model.state_dict().items()}, temporary)
-    info = {"version": 1, "architecture": "indoor", "config": dataclasses.asdict(model.config)}
-    info |= {"sha256": sha256_of(path), "training": training}
-    with replacing(path.with_suffix(".json")) as temporary:
-        temporary.write_text(json.dumps(info, indent=1))
+    Raises:
+        ValueError: if a weight is not finite, as after training that diverged.
+    """
+    config = dataclasses.asdict(model.config)
+    write_pair(path, model.state_dict(), "indoor", config, torch.float16, training=training)
 
 
 def load_indoor(name: str | Path = "indoor") -> IndoorModel:
@@ -33,18 +30,24 @@ def load_indoor(name: str | Path = "indoor") -> IndoorModel:
 
     Raises:
         FileNotFoundError: if a file is missing.
-        CheckpointError: if the files are damaged, foreign or do not belong together.
+        CheckpointError: if the files are damaged, foreign, of another version or do not belong together.
     """
-    path = WEIGHTS / "indoor.safetensors" if name == "indoor" else Path(name)
-    info = read_json(path.with_suffix(".json"))
+    weights, description = files_of(WEIGHTS / "indoor" if name == "indoor" else name)
+    info = read_info(description)
     if info.get("architecture") != "indoor":
-        raise CheckpointError(f"{path} is no model of camera views, but of {info.get('architecture')!r}")
-    if info["sha256"] != sha256_of(path):
-        raise CheckpointError(f"{path} is not the file that {path.with_suffix('.json')} describes")
-    config = info["config"]
-    model = IndoorModel(IndoorConfig(**{**config, "groups": tuple(config["groups"])}))
+        raise CheckpointError(f"{weights} is no model of camera views, but of {info.get('architecture')!r}")
+    if (version := info.get("version", VERSION)) != VERSION:
+        raise CheckpointError(f"{description} is of version {version!r}, this release reads version {VERSION}")
+    if not weights.exists():
+        raise FileNotFoundError(f"no weights at {weights}")
     try:
-        model.load_state_dict({key: value.to(torch.float32) for key, value in load_file(path).items()})
-    except (SafetensorError, RuntimeError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from error
+        sha256, config = info["sha256"], info["config"]
+        model = IndoorModel(IndoorConfig(**{**config, "groups": tuple(config["groups"])}))
+    except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        raise CheckpointError(f"{description} does not describe a model: {error!r}") from error
+    tensors = read_weights(weights, sha256)
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise CheckpointError(f"{weights} does not fit its JSON: {error}") from error
     return model.eval().requires_grad_(False)

@@ -172,7 +172,7 @@ class IndoorRun:
         """How two views lie to each other and whether they overlap, also as poses lie, and what is in the way."""
         pairs = draw_pairs(rng, self.houses, HOUSES, N_PAIRS)
         with fast():
-            actions, overlap, whole = compare(pairs.tokens, pairs.start, pairs.end)
+            actions, overlap, whole = compare(_varied(rng, pairs.tokens, HOUSES), pairs.start, pairs.end)
         by_pose = self.model.reader.overlap(pairs.action)
         short = torch.from_numpy(within_reach(pairs.action.numpy()))
         blocked = self.model.blocked_logit(whole.float()[pairs.start[short]], pairs.action[short])
@@ -234,13 +234,20 @@ def bank_of(model: IndoorModel, pool: Pool, tokens: Tensor, rows: np.ndarray) ->
     )
 
 
+def _varied(rng: np.random.Generator, tokens: Tensor, n_houses: int) -> Tensor:
+    """Views (H * P, 16, D) of houses with other colours, so to say: else the network learns the houses by heart."""
+    scale = torch.from_numpy(np.exp(0.15 * rng.standard_normal((n_houses, 1, 1, tokens.shape[-1]))).astype(np.float32))
+    noise = torch.from_numpy(0.25 * rng.standard_normal(tokens.shape, dtype=np.float32))
+    return (tokens.unflatten(0, (n_houses, -1)) * scale).flatten(0, 1) + noise
+
+
 def optimizers(parameters: list[nn.Parameter], lr: float) -> list[torch.optim.Optimizer]:
     """Muon for matrices, AdamW for what else there is."""
     matrices = [p for p in parameters if p.ndim == 2 and min(p.shape) > 32]
     others = [p for p in parameters if not any(p is m for m in matrices)]
     made: list[torch.optim.Optimizer] = [torch.optim.AdamW(others, lr=lr, betas=(0.9, 0.98), weight_decay=0.01)]
     if matrices:
-        made.append(torch.optim.Muon(matrices, lr=2 * lr, weight_decay=0.02, adjust_lr_fn="match_rms_adamw"))
+        made.append(torch.optim.Muon(matrices, lr=2 * lr, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"))
     for optimizer in made:
         for group in optimizer.param_groups:
             group["initial"] = group["lr"]
@@ -259,10 +266,10 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if not args.minutes > 0 or (args.steps is not None and args.steps <= 0) or args.seed < 0:
         parser.error("--minutes and --steps must be greater than 0, --seed must not be negative")
-    config = IndoorConfig()
+    config, houses = IndoorConfig(), Houses(args.pools)
     reduction = Reduction(config.groups, config.kept)
     reduction.load_state_dict(torch.load(args.pools / "reduction.pt", weights_only=True))
-    run = IndoorRun(Houses(args.pools), reduction, args.out, args.seed, not args.no_compile, config)
+    run = IndoorRun(houses, reduction, args.out, args.seed, not args.no_compile, config)
     if args.resume:
         run.resume()
     print(
