@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from eswm_gym.agents.base import Info, Observation
-from eswm_gym.rooms.indoor import REACH, wrap
+from eswm_gym.rooms.indoor import REACH, action_between, wrap
 from eswm_gym.world_model.indoor.model import IndoorBank, Memories
 from eswm_gym.world_model.indoor.pose_mixtures import PoseMixture, between
 from eswm_gym.world_model.indoor.vision import Encoder, Reduction
@@ -20,6 +20,7 @@ from eswm_gym.world_model.indoor.vision import Encoder, Reduction
 IMAGINED = 1.5  # a way that nobody went costs so many times its length
 SAME_PLACE, SAME_TURN = 0.3, 0.35  # metres and radians: a goal was not here if the agent stood so near and was not done
 BESIDE = 0.3  # metres between the middles of two ways that the same thing blocks
+CLOSE = 0.35  # metres from the goal at which a turn is enough
 LEAST, BLOCKED = 0.05, 1.5  # metres of a way that is worth going; log-odds from which on one does not try
 DETOUR = 4.0  # a way that is surely blocked would count for so many times its length more
 WAYPOINTS = 100  # poses without a view that a way may lead through
@@ -40,8 +41,8 @@ class IndoorAgent:
     """ESWM in houses: a bank of views and moves is its map, to which its own moves are added.
 
     It finds where it is and where the goal's picture was taken in the frame of its memories, plans over remembered
-    moves and imagined ones between remembered views, and plans again after each step. A move that is blocked is
-    forgotten.
+    moves and imagined ones, and plans again where a move is blocked or the goal turns out to be elsewhere. A move that
+    is blocked is forgotten.
 
     Args:
         model: frozen, shared, never changed.
@@ -87,19 +88,29 @@ class IndoorAgent:
     def act(self, obs: Observation, info: Info) -> np.ndarray:
         """(3,) float32, the next action: metres to the right and ahead, radians clockwise."""
         bank = self.model.encode(self.memories)
-        walked = len(self.memories.action) > self.n_given
-        here = bank.pose[bank.rows[-1, 1]] if walked else self.model.locate(bank, self.view)[0].best()[0]
+        # Where its last move ended, unless that was forgotten.
+        walked = len(self.memories.action) > self.n_given and torch.equal(self.memories.end[-1:], self.view)
+        at = int(bank.rows[-1, 1]) if walked else None
+        here = self.model.locate(bank, self.view)[0].best()[0] if at is None else bank.pose[at]
         self.here = here.double().numpy()
         goal = self._goal(bank)
-        if goal is not None and (not self.plan or np.linalg.norm(self.plan[-1][:2] - goal[:2]) > SAME_PLACE):
-            self.plan = self._way(bank, goal)
+        if goal is None:
+            self.refuted.clear()  # what it has seen since may speak for another place
+        elif not self.plan or (len(self.plan) > 1 and np.linalg.norm(self.plan[-1][:2] - goal[:2]) > SAME_PLACE):
+            self.plan = self._way(bank, at, goal) or self.plan  # else on to where it was going
+        if not self.plan and self.looked >= LOOKS:  # from another place it may see more
+            elsewhere = bank.pose[(bank.pose - here)[:, :2].norm(dim=1) > CLOSE].double().numpy()
+            if len(elsewhere):
+                self.plan = self._way(bank, at, self.rng.choice(elsewhere))
         if self.plan:
-            self.looked = 0
             action = between(here, torch.from_numpy(self.plan[0]).float()).numpy()
+            if len(self.plan) == 1 and np.linalg.norm(action[:2]) < CLOSE:
+                action[:2] = 0.0  # a turn is never blocked
         elif self.looked < LOOKS:  # to find out where it is
             self.looked += 1
             action = np.array([0.0, 0.0, 2 * np.pi / (LOOKS + 1)])
         else:
+            self.looked = 0
             action = self.rng.uniform([-REACH / 2, 0, -np.pi], [REACH / 2, REACH, np.pi])
         action[:2] *= min(1.0, REACH / max(np.abs(action[:2]).max(), 1e-6))
         return np.array([*action[:2].clip(-REACH, REACH), wrap(action[2])], np.float32).clip(-np.pi, np.pi)
@@ -149,13 +160,16 @@ class IndoorAgent:
                 return pose
         return None
 
-    def _way(self, bank: IndoorBank, goal: np.ndarray) -> list[np.ndarray]:
-        """The poses of a cheapest way to the goal, the goal among them; empty where there is none."""
+    def _way(self, bank: IndoorBank, at: int | None, goal: np.ndarray) -> list[np.ndarray]:
+        """The poses of a cheapest way to the goal, the goal among them; empty where there is none.
+
+        The agent is at that view of the bank, or None: at none of them.
+        """
         seen = np.concatenate([bank.pose.double().numpy(), self.here[None], goal[None]])
         low, high = seen.min(0) - REACH / 2, seen.max(0) + REACH / 2
         between_them = self.rng.uniform(low, high, (WAYPOINTS, 3))
         poses = np.concatenate([seen, between_them])
-        here, there = len(seen) - 2, len(seen) - 1
+        here, there = len(seen) - 2 if at is None else at, len(seen) - 1
         graph = nx.DiGraph()
         graph.add_weighted_edges_from(self._imagined(bank, poses, len(seen)))
         for start, end in bank.rows.tolist():
@@ -163,10 +177,13 @@ class IndoorAgent:
             graph.add_edge(start, end, weight=length)
             graph.add_edge(end, start, weight=length)
         try:
-            way = nx.dijkstra_path(graph, here, there)
+            way = [poses[node] for node in nx.dijkstra_path(graph, here, there)]
         except (nx.NetworkXNoPath, nx.NodeNotFound):
             return []
-        return [poses[node] for node in way[1:]]
+        # To turn where one is, is a step for nothing but at the goal: moves lead to any side.
+        legs = zip(way, way[1:], strict=False)
+        left = [start for start, end in legs if np.linalg.norm(end[:2] - start[:2]) > LEAST]
+        return [*left[1:], way[-1]]
 
     def _imagined(self, bank: IndoorBank, poses: np.ndarray, n_seen: int) -> list[tuple[int, int, float]]:
         """Moves of one action that nothing seems to block, as seen from those poses that there are views of.
@@ -186,7 +203,9 @@ class IndoorAgent:
             if odds[i, j] < BLOCKED and not self._is_blocked(poses[i], poses[j]):
                 cost = (IMAGINED + DETOUR / (1 + math.exp(-odds[i, j]))) * float(length[i, j])
                 moves += [(i, j, cost), (j, i, cost)]
-        return moves
+        # Close to the goal, the right heading is enough.
+        near = np.flatnonzero(np.linalg.norm(poses[:, :2] - poses[n_seen - 1, :2], axis=1) < CLOSE)
+        return moves + [(i, n_seen - 1, LEAST) for i in near.tolist() if i != n_seen - 1]
 
     def _is_blocked(self, start: np.ndarray, end: np.ndarray) -> bool:
         """Whether what blocked another way may well block this one."""
@@ -204,6 +223,9 @@ class IndoorAgent:
         pose = bank.pose.double().numpy()
         kept = np.array([not self._same_way(pose[start], pose[end], there) for start, end in bank.rows.tolist()])
         if kept.any() and not kept.all():
+            origin = pose[bank.rows[int(kept.argmax()), 0]]  # of the frame of what is kept
+            self.ways = [(action_between(origin, one), action_between(origin, other)) for one, other in self.ways]
+            self.refuted = [action_between(origin, other) for other in self.refuted]
             self.n_given -= int((~kept[: self.n_given]).sum())
             rows = torch.from_numpy(kept)
             self.memories = Memories(*(part[rows] for part in self.memories))

@@ -7,6 +7,7 @@ settings
   indoor-no-overlap   the others
   indoor-bank-views   between views of the bank that do not overlap, by moves that it does not hold
   indoor-small        banks of four transitions, which do not show all of the house
+  indoor-map          sRSA over the views of a house, by layer: among positions and among headings
   indoor-navigation   to where a picture was taken
   indoor-door-closed  a door was closed after the bank was made, and there is another way
 
@@ -23,12 +24,14 @@ methods
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from common.cli import Parser, finish, model_seed, room_seeds
 from common.intervals import Estimate, bootstrap, over_rooms
+from common.plots import draw_settings
 from common.progress import progress
 from common.rows import Row
 
@@ -40,9 +43,10 @@ from eswm_gym.world_model.indoor.pose_mixtures import between, wrap
 from eswm_gym.world_model.indoor.saving import load_indoor
 from eswm_gym.world_model.indoor.vision import EfficientNetLite0
 from indoor.houses import N_QUERIES, Asked, ask, everyone
+from indoor.maps import draw_maps, map_rows
 from indoor.navigation import door_rows, navigation_rows
 
-SETTINGS = ("indoor", "indoor-small", "indoor-navigation", "indoor-door-closed")
+SETTINGS = ("indoor", "indoor-map", "indoor-small", "indoor-navigation", "indoor-door-closed")
 SIZES = (1, 2, 4, 8, 16, 32)
 SMALL = 4  # transitions
 GROWING = ("eswm", "no-bank", "nearest-memory", "pose-graph")
@@ -60,8 +64,14 @@ def main(argv: list[str] | None = None) -> list[Row]:
     wanted = args.settings or SETTINGS
     seeds = [model_seed(args.seed) + k for k in range(houses)]
     rows: list[Row] = []
+    asked: list[Asked] = []
+    if {"indoor", "indoor-map"} & set(wanted):
+        asked = [ask(seed, model, encoder) for seed in progress(seeds, "houses")]
+    methods = everyone(model, commonest())
     if "indoor" in wanted:
-        rows += prediction_rows([ask(seed, model, encoder) for seed in progress(seeds, "houses")], model, args.seed)
+        rows += prediction_rows(asked, methods, args.seed)
+    if "indoor-map" in wanted:
+        rows += map_rows(asked, {name: methods[name] for name in ("eswm", "untrained")}, args.seed)
     if "indoor-small" in wanted:
         small = [ask(seed, model, encoder, SMALL) for seed in progress(seeds, "small banks")]
         rows += unknown_rows(small, model, args.seed)
@@ -69,13 +79,18 @@ def main(argv: list[str] | None = None) -> list[Row]:
         rows += navigation_rows(room_seeds(args.seed, episodes), model, encoder, args.seed)
     if "indoor-door-closed" in wanted:
         rows += door_rows(room_seeds(args.seed, 1)[0], episodes, model, encoder, args.seed)
-    return finish(args, "indoor", rows)
+
+    def draw(folder: Path) -> None:
+        if "indoor-map" in wanted:
+            draw_maps(asked, model, folder)
+        draw_settings(rows, folder, "indoor")
+
+    return finish(args, "indoor", rows, draw=draw)
 
 
 @torch.inference_mode()
-def prediction_rows(asked: Sequence[Asked], model: Any, seed: int) -> list[Row]:
+def prediction_rows(asked: Sequence[Asked], methods: dict[str, Any], seed: int) -> list[Row]:
     """Rows of each method in the settings of prediction, and of some with ever larger banks."""
-    methods = everyone(model, commonest())
     rows = []
     for method in progress(methods, "prediction"):
         answers = methods[method]

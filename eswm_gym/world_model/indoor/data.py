@@ -41,6 +41,13 @@ class Houses:
     def __len__(self) -> int:
         return len(self.pools)
 
+    def draw(self, rng: np.random.Generator, n: int, apart: bool = False) -> list[int]:
+        """Numbers of houses; every tenth is apart, for what has to be learned of networks that never saw the house."""
+        numbers = np.arange(len(self))
+        held = numbers % 10 == 9
+        some = numbers[held == apart]
+        return rng.choice(some if len(some) else numbers, n).tolist()
+
     def read_new(self) -> None:
         """Read the files that have come since."""
         for file in sorted(set(self.folder.glob("houses-?????.npz")) - self._read):
@@ -75,7 +82,7 @@ class Pairs(NamedTuple):
 def draw_pairs(rng: np.random.Generator, houses: Houses, n_houses: int, n: int) -> Pairs:
     """Pairs of views within 4 m, eight times as likely where they overlap."""
     parts, offset = [], 0
-    chosen = rng.integers(len(houses), size=n_houses)
+    chosen = houses.draw(rng, n_houses)
     for house in chosen:
         pool = houses.pools[house]
         near = np.linalg.norm(pool.poses[:, None, :2] - pool.poses[None, :, :2], axis=-1) < FAR
@@ -114,7 +121,7 @@ class Glances(NamedTuple):
 def draw_glances(rng: np.random.Generator, houses: Houses, n_houses: int, n: int, overlap: Overlap) -> Glances:
     """Ends of moves from given views; where the bank's views lie is known with an error, as it will be in use."""
     parts = []
-    for house in rng.integers(len(houses), size=n_houses):
+    for house in houses.draw(rng, n_houses):
         pool, tokens = houses.pools[house], houses.tokens[house]
         bank = draw_bank(rng, pool, int(rng.choice(BANK_SIZES)))
         start, end, kind = _moves(rng, pool, bank, n // n_houses)

@@ -172,7 +172,7 @@ class IndoorRun:
         """How two views lie to each other and whether they overlap, also as poses lie, and what is in the way."""
         pairs = draw_pairs(rng, self.houses, HOUSES, N_PAIRS)
         with fast():
-            actions, overlap, whole = compare(_varied(rng, pairs.tokens, HOUSES), pairs.start, pairs.end)
+            actions, overlap, whole = compare(_varied(rng, pairs.tokens), pairs.start, pairs.end)
         by_pose = self.model.reader.overlap(pairs.action)
         short = torch.from_numpy(within_reach(pairs.action.numpy()))
         blocked = self.model.blocked_logit(whole.float()[pairs.start[short]], pairs.action[short])
@@ -190,17 +190,19 @@ class IndoorRun:
         """Cosine distance of what is seen (paper), and whether that is known."""
         glances = draw_glances(rng, self.houses, HOUSES, N_GLANCES, self.model.reader.overlap)
         with fast():
-            seen, unknown = read(glances.tokens, glances.relative, glances.there)
+            seen, unknown = read(_varied(rng, glances.tokens), glances.relative, glances.there)
         far = 1 - F.cosine_similarity(seen.float().flatten(1), glances.target.flatten(1), dim=1)
         told = glances.known | glances.unknown
-        doubt = F.binary_cross_entropy_with_logits(unknown.float()[told], glances.unknown[told].float())
-        return far[~glances.unknown].mean() + 0.1 * doubt
+        # Sums over counts: in few houses, there may be none of a kind.
+        doubt = F.binary_cross_entropy_with_logits(
+            unknown.float()[told], glances.unknown[told].float(), reduction="sum"
+        ) / told.sum().clamp(min=1)
+        return far[~glances.unknown].sum() / (~glances.unknown).sum().clamp(min=1) + 0.1 * doubt
 
     def _trust_loss(self, rng: np.random.Generator) -> Tensor:
-        """Actions between views that are found in a bank, and whether they are known."""
-        return torch.stack(
-            [self._trust_in(rng, int(house)) for house in rng.integers(len(self.houses), size=HOUSES)]
-        ).mean()
+        """Actions between views found in a bank, and whether they are known, in houses that were kept apart."""
+        chosen = self.houses.draw(rng, HOUSES, apart=True)
+        return torch.stack([self._trust_in(rng, house) for house in chosen]).mean()
 
     def _trust_in(self, rng: np.random.Generator, house: int) -> Tensor:
         pool, tokens = self.houses.pools[house], self.houses.tokens[house].float()
@@ -234,11 +236,9 @@ def bank_of(model: IndoorModel, pool: Pool, tokens: Tensor, rows: np.ndarray) ->
     )
 
 
-def _varied(rng: np.random.Generator, tokens: Tensor, n_houses: int) -> Tensor:
-    """Views (H * P, 16, D) of houses with other colours, so to say: else the network learns the houses by heart."""
-    scale = torch.from_numpy(np.exp(0.15 * rng.standard_normal((n_houses, 1, 1, tokens.shape[-1]))).astype(np.float32))
-    noise = torch.from_numpy(0.25 * rng.standard_normal(tokens.shape, dtype=np.float32))
-    return (tokens.unflatten(0, (n_houses, -1)) * scale).flatten(0, 1) + noise
+def _varied(rng: np.random.Generator, tokens: Tensor) -> Tensor:
+    """Views (..., D) with noise, without which the networks learn the training houses by heart."""
+    return tokens + torch.from_numpy(0.25 * rng.standard_normal(tokens.shape, dtype=np.float32))
 
 
 def optimizers(parameters: list[nn.Parameter], lr: float) -> list[torch.optim.Optimizer]:

@@ -7,7 +7,7 @@ import torch
 from eswm_gym.rooms.indoor import draw_house, draw_pool
 from eswm_gym.world_model.indoor import IndoorConfig, Reduction
 
-P, D = 24, 192  # poses of a house; width of reduced tokens
+P, D = 48, 192  # poses of a house; width of reduced tokens
 
 
 def write_houses(folder, first, seeds):
