@@ -68,7 +68,9 @@ def test_sdist_leaves_out_the_weights_of_benchmarks(tmp_path):
     with tarfile.open(sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     weights = {name for name in packed if name.endswith(".safetensors")}
-    assert {str(Path(name).parent) for name in weights} == {"eswm_gym/world_model/weights", "agents/baselines/weights"}
+    world_model = "eswm_gym/world_model"
+    folders = {f"{world_model}/weights", f"{world_model}/indoor/weights", "agents/baselines/weights"}
+    assert {str(Path(name).parent) for name in weights} == folders
     described = {str(file.relative_to(ROOT)) for file in (ROOT / "benchmarks/weights").glob("*.json")}
     assert described | {"Makefile", "SECURITY.md", "tests/test_packaging.py"} <= packed
 

@@ -290,6 +290,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(command, "EfficientNetLite0", Encoder)
     monkeypatch.setattr(command, "SIZES", (2,))
     monkeypatch.setattr(command, "commonest", lambda: np.zeros((1, 3)))
+    monkeypatch.setattr(command, "bootstrap", lambda *args, **kwargs: None)  # of medians, which takes long
     monkeypatch.setattr(houses, "draw_house", lambda rng: plain(draw_house(rng)))
     monkeypatch.setattr(houses, "draw_pool", lambda house, rng: draw_pool(house, rng, 48))
 
