@@ -41,7 +41,7 @@ GROWTH = Table(
     "method",
     methods("nearest-memory", "pose-graph", "no-bank", "eswm"),
     {
-        f"{size} memories": [
+        f"{size} {'memory' if size == 1 else 'memories'}": [
             of(metric=metric, at=size, digits=2) for metric in ("accuracy/displacement", "accuracy/rotation")
         ]
         for size in SIZES
