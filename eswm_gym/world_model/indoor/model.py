@@ -25,6 +25,7 @@ from eswm_gym.world_model.indoor.vision import KEPT, Reduction
 
 EQUAL = 0.999  # cosine from which on two views are the same
 SURE = 20.0  # log-odds of what is known
+HELD = 100.0  # how well the bank tells, in nats, where a view was taken that it holds
 PAIRS = 6  # of poses of start and end that an action may lead between
 
 
@@ -186,9 +187,13 @@ class IndoorModel(nn.Module):
         )
         said = PoseMixture(*(torch.stack(both, dim) for *both, dim in zip(found, seen, (-3, -2, -2, -2), strict=True)))
         least = torch.minimum(sure_start, sure_end)
-        actions, agreed = self.joining(said, torch.stack([self.trust[0] + self.trust[1] * least, overlap], -1))
+        held = least >= HELD
+        trust = torch.stack([self.trust[0] + self.trust[1] * least, overlap], -1)
+        trust = torch.where(held[..., None], trust.new_tensor([SURE, -SURE]), trust)
+        actions, agreed = self.joining(said, trust)
         doubts = [sure_start, sure_end, overlap, agreed, start.spread[..., 0].log(), end.spread[..., 0].log()]
-        return actions, self.action_unknown(torch.stack(doubts, -1) / 4)[..., 0]
+        unknown = self.action_unknown(torch.stack(doubts, -1) / 4)[..., 0]
+        return actions, unknown.masked_fill(held, -SURE)
 
     def _locate(self, bank: IndoorBank, views: Tensor, look: Look) -> tuple[PoseMixture, Tensor]:
         q, v = len(views), len(bank.tokens)
@@ -197,7 +202,11 @@ class IndoorModel(nn.Module):
         of_views = (torch.arange(q) + v)[:, None].expand(q, v)
         same = cosine(views[:, None], bank.tokens[None]) > EQUAL
         said, overlap = exactly(self.relative(every, of_bank, of_views), same)
-        return self.locating(said.after(bank.pose.expand(q, v, 3)), overlap)
+        held = same.any(1)  # no other view knows better
+        found, sure = self.locating(
+            said.after(bank.pose.expand(q, v, 3)), overlap.masked_fill(held[:, None] & ~same, -SURE)
+        )
+        return found, sure.masked_fill(held, HELD)
 
     def _placed(self, look: Look, rows: Tensor, action: Tensor) -> Tensor:
         """(V, 3) the pose of each view: along transitions, and from one cluster to the next by views that overlap."""
