@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from eswm_gym.agents.base import Info, Observation
-from eswm_gym.rooms.indoor import REACH, action_between, wrap
+from eswm_gym.rooms.indoor import REACH, action_between, moved, wrap
 from eswm_gym.world_model.indoor.model import IndoorBank, Memories
 from eswm_gym.world_model.indoor.pose_mixtures import PoseMixture, between
 from eswm_gym.world_model.indoor.vision import Encoder, Reduction
@@ -87,7 +87,7 @@ class IndoorAgent:
     @torch.inference_mode()
     def act(self, obs: Observation, info: Info) -> np.ndarray:
         """(3,) float32, the next action: metres to the right and ahead, radians clockwise."""
-        bank = self.model.encode(self.memories)
+        bank = self.bank = self.model.encode(self.memories)
         # Where its last move ended, unless that was forgotten.
         walked = len(self.memories.action) > self.n_given and torch.equal(self.memories.end[-1:], self.view)
         at = int(bank.rows[-1, 1]) if walked else None
@@ -118,7 +118,7 @@ class IndoorAgent:
     @torch.inference_mode()
     def observe(self, obs: Observation, action: np.ndarray, next_obs: Observation, info: Info) -> None:
         """Remember the move, or that it was blocked."""
-        there = self._to(np.asarray(action, float))
+        there = moved(self.here, action)
         if info["blocked"]:
             self.plan = []
             self.ways.append((self.here, there))
@@ -129,10 +129,10 @@ class IndoorAgent:
             self.refuted.append(there)  # else the episode would be over
         self.plan = self.plan[1:]
         view = self._tokens(next_obs["image"][None])
-        start, moved, end = self.memories
+        start, taken, end = self.memories
         self.memories = Memories(
             torch.cat([start, self.view]),
-            torch.cat([moved, torch.from_numpy(np.asarray(action, np.float32))[None]]),
+            torch.cat([taken, torch.from_numpy(np.asarray(action, np.float32))[None]]),
             torch.cat([end, view]),
         )
         self.view = view
@@ -140,12 +140,6 @@ class IndoorAgent:
     def _tokens(self, pictures: np.ndarray) -> Tensor:
         with torch.inference_mode():
             return self.model.reduction(self.encoder(pictures))
-
-    def _to(self, action: np.ndarray) -> np.ndarray:
-        x, y, heading = self.here
-        right, forward, turn = action
-        sin, cos = np.sin(heading), np.cos(heading)
-        return np.array([x + right * cos + forward * sin, y - right * sin + forward * cos, wrap(heading + turn)])
 
     def _goal(self, bank: IndoorBank) -> np.ndarray | None:
         """The likeliest pose of the goal at which it was not found missing."""
@@ -219,7 +213,7 @@ class IndoorAgent:
 
     def _forget(self, there: np.ndarray) -> None:
         """Delete the memories of moves along the way that was blocked."""
-        bank = self.model.encode(self.memories)
+        bank = self.bank  # as `act` read it
         pose = bank.pose.double().numpy()
         kept = np.array([not self._same_way(pose[start], pose[end], there) for start, end in bank.rows.tolist()])
         if kept.any() and not kept.all():

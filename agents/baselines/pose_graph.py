@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from eswm_gym.world_model.indoor.model import IndoorBank, Memories, along, cosine, distinct
+from eswm_gym.world_model.indoor.model import IndoorBank, Memories, along, cosine, views_of
 from eswm_gym.world_model.indoor.pose_mixtures import PoseMixture, between, compose
 from eswm_gym.world_model.indoor.relative_poses import Look
 from eswm_gym.world_model.indoor.vision import Reduction
@@ -30,10 +30,7 @@ class PoseGraph:
         Raises:
             ValueError: if the bank is empty.
         """
-        if not len(memories.action):
-            raise ValueError("a bank needs at least one transition")
-        tokens, row = distinct(torch.stack([memories.start, memories.end], 1).flatten(0, 1))
-        rows = row.unflatten(0, (-1, 2))
+        tokens, rows = views_of(memories)
         pose, known = torch.zeros(len(tokens), 3), torch.zeros(len(tokens), dtype=torch.bool)
         known[0] = True
         along(pose, known, rows, memories.action)

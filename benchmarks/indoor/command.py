@@ -24,6 +24,7 @@ methods
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from eswm_gym.rooms.indoor import Asked as Kind
 from eswm_gym.rooms.indoor import displacement_class, draw_house, draw_pool, rotation_class
 from eswm_gym.rooms.transitions import ACTION, END, SOURCE
 from eswm_gym.world_model.indoor.model import cosine
-from eswm_gym.world_model.indoor.pose_mixtures import between, wrap
+from eswm_gym.world_model.indoor.pose_mixtures import reverse, wrap
 from eswm_gym.world_model.indoor.saving import load_indoor
 from eswm_gym.world_model.indoor.vision import EfficientNetLite0
 from indoor.houses import N_QUERIES, Asked, ask, everyone
@@ -65,9 +66,10 @@ def main(argv: list[str] | None = None) -> list[Row]:
     seeds = [model_seed(args.seed) + k for k in range(houses)]
     rows: list[Row] = []
     asked: list[Asked] = []
+    methods: dict[str, Any] = {}
     if {"indoor", "indoor-map"} & set(wanted):
         asked = [ask(seed, model, encoder) for seed in progress(seeds, "houses")]
-    methods = everyone(model, commonest())
+        methods = everyone(model, commonest())
     if "indoor" in wanted:
         rows += prediction_rows(asked, methods, args.seed)
     if "indoor-map" in wanted:
@@ -111,7 +113,7 @@ def prediction_rows(asked: Sequence[Asked], methods: dict[str, Any], seed: int) 
                     subsets(asked, ACTION)["indoor-no-overlap"],
                     seed,
                 )
-                rows += [Row(**{**vars(row), "along": "memories", "at": size}) for row in part]
+                rows += [replace(row, along="memories", at=size) for row in part]
     return rows
 
 
@@ -207,7 +209,7 @@ def unknown_rows(asked: Sequence[Asked], model: Any, seed: int) -> list[Row]:
             elif part == END:
                 _, unknown = model.view_after(bank, start, action)
             else:
-                _, unknown = model.view_after(bank, end, between(action, torch.zeros_like(action)))
+                _, unknown = model.view_after(bank, end, reverse(action))
             said.append(unknown.numpy() > 0)
         right = np.stack(said)
         kind = np.stack([house.queries[part].asked for house in asked])

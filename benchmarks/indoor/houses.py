@@ -24,7 +24,7 @@ from eswm_gym.rooms.indoor import (
 )
 from eswm_gym.rooms.transitions import ACTION, END, SOURCE
 from eswm_gym.world_model.indoor.model import IndoorBank, IndoorModel, Memories, cosine
-from eswm_gym.world_model.indoor.pose_mixtures import PoseMixture, between
+from eswm_gym.world_model.indoor.pose_mixtures import PoseMixture, between, reverse
 from eswm_gym.world_model.indoor.vision import Encoder
 
 N_QUERIES = 60  # of each component, about each house
@@ -72,7 +72,7 @@ class NoBank:
         return self.model.action_between(None, start, end)
 
     def view_after(self, bank: IndoorBank, start: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
-        back = between(action, torch.zeros_like(action))
+        back = reverse(action)
         there = torch.ones(len(start), 1, dtype=torch.bool)
         return self.model.reader(start[:, None], back[:, None], there)
 
@@ -83,7 +83,7 @@ class NearestMemory:
     METRE = 0.3  # a metre or a radian between actions counts for so much cosine
 
     def encode(self, memories: Memories) -> Memories:
-        back = between(memories.action, torch.zeros_like(memories.action))
+        back = reverse(memories.action)
         start, action, end = memories
         return Memories(torch.cat([start, end]), torch.cat([action, back]), torch.cat([end, start]))
 

@@ -15,8 +15,8 @@ from gymnasium.error import ResetNeeded
 
 from eswm_gym.checks import require_choices
 from eswm_gym.envs.base import STEP_PENALTY, TASKS
-from eswm_gym.envs.indoor import FACING, NEAR, PIXELS
-from eswm_gym.rooms.indoor.poses import REACH, action_between, moved, wrap
+from eswm_gym.envs.indoor import PIXELS, reached
+from eswm_gym.rooms.indoor.poses import REACH, moved, wrap
 
 NEARBY = 1.0  # metres: exploration counts the positions that the agent has come so near to
 # Given to AI2-THOR at each reset. It refuses positions off its grid unless `snapToGrid` is off.
@@ -217,7 +217,7 @@ class AI2ThorEnv(gym.Env[dict[str, Any], np.ndarray]):
         for wanted in poses:  # AI2-THOR refuses some of the positions that it calls reachable
             if not self._teleport(wanted):
                 why = self._event.metadata["errorMessage"]
-            elif start is not None and _reached(start, self._here()):
+            elif start is not None and reached(start, self._here()):
                 why = "it is reached at the start"
             else:
                 return self._here()
@@ -259,10 +259,4 @@ class AI2ThorEnv(gym.Env[dict[str, Any], np.ndarray]):
         if self._goal_pose is None:
             coverage = float(self._visited.mean())
             return info | {"coverage": coverage, "is_success": coverage >= 0.95}
-        return info | {"is_success": _reached(pose, self._goal_pose)}
-
-
-def _reached(pose: np.ndarray, goal: np.ndarray) -> bool:
-    """Whether a pose is as near to the goal, and looks as much the same way, as success asks for."""
-    right, forward, turn = action_between(pose, goal)
-    return bool(np.hypot(right, forward) <= NEAR and abs(turn) <= FACING)
+        return info | {"is_success": reached(pose, self._goal_pose)}

@@ -270,11 +270,11 @@ class IndoorEnv(gym.Env[dict[str, Any], np.ndarray]):
             if self.task == "explore":
                 return one, None
             other = self._place(space, goal, "goal")
-            reached, cut_off = _reached(one, other), not np.isfinite(space.distance(one[:2], other[:2]))
-            if not (reached or cut_off):
+            arrived, cut_off = reached(one, other), not np.isfinite(space.distance(one[:2], other[:2]))
+            if not (arrived or cut_off):
                 return one, other
             if start is not None and goal is not None:
-                why = "is reached at the start" if reached else "cannot be reached from the start"
+                why = "is reached at the start" if arrived else "cannot be reached from the start"
                 raise ValueError(f"goal {other.tolist()} {why} {one.tolist()}")
 
     def _bank(self) -> dict[str, np.ndarray]:
@@ -300,10 +300,10 @@ class IndoorEnv(gym.Env[dict[str, Any], np.ndarray]):
             coverage = float(self._seen.mean())
             return info | {"coverage": coverage, "is_success": coverage >= 0.95}
         distance = self._entered().distance(self._pose[:2], self._goal_pose[:2])
-        return info | {"distance": distance, "is_success": _reached(self._pose, self._goal_pose)}
+        return info | {"distance": distance, "is_success": reached(self._pose, self._goal_pose)}
 
 
-def _reached(pose: np.ndarray, goal: np.ndarray) -> bool:
+def reached(pose: np.ndarray, goal: np.ndarray) -> bool:
     """Whether a pose is as near to the goal, and looks as much the same way, as success asks for."""
     right, forward, turn = action_between(pose, goal)
     return bool(np.hypot(right, forward) <= NEAR and abs(turn) <= FACING)

@@ -6,16 +6,16 @@ import getpass
 import json
 import math
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from filelock import FileLock
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
-from torch import Tensor
+from torch import Tensor, nn
 
 from eswm_gym.files import CheckpointError, checksum_of, flush, read_json, replacing, sha256_of
 from eswm_gym.world_model.emwm import EMWM, EMWMConfig
@@ -26,6 +26,7 @@ from eswm_gym.world_model.tem_t import TEMT, TEMTConfig
 from eswm_gym.world_model.transformer import Transformer, TransformerConfig
 from eswm_gym.world_model.view_transformer import ViewTransformer, ViewTransformerConfig
 
+M = TypeVar("M", bound=nn.Module)
 WEIGHTS = Path(__file__).parent / "weights"
 VERSION = 1  # of the JSON beside saved weights; one that says none is of version 1
 ARCHITECTURES: dict[str, tuple[Any, Any]] = {
@@ -106,18 +107,41 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
         held = ", ".join(sorted(file.name for file in folder.glob("*.safetensors"))) or "none"
         raise CheckpointError(f"{folder} is a folder, a model is a file NAME.safetensors; there it has {held}")
     info = read_info(path)
-    if (version := info.get("version", VERSION)) != VERSION:
-        raise CheckpointError(f"{description} is of version {version!r}, this release reads version {VERSION}")
+    require_version(info, description)
     radius = info.get("latent_radius")
     is_number = isinstance(radius, int | float) and not isinstance(radius, bool)
     if radius is not None and not (is_number and 0 < radius < math.inf):
         raise CheckpointError(f"{description}: latent_radius must be a number greater than 0, got {radius!r}")
+
+    def described(info: dict[str, Any]) -> ESWM:
+        model, config = ARCHITECTURES[info["architecture"]]
+        return model(config(**info["config"]))
+
+    model = assembled(weights, description, info, described)
+    model.latent_radius = radius
+    try:
+        return model.eval().requires_grad_(False).to(device)
+    except (AssertionError, RuntimeError) as error:  # by PyTorch, of a device that is not there
+        raise ValueError(f"there is no device {device!r} here, 'cpu' always is: {error}") from error
+
+
+def require_version(info: dict[str, Any], description: Path) -> None:
+    """Raise a CheckpointError if a JSON is of a version that this release does not read."""
+    if (version := info.get("version", VERSION)) != VERSION:
+        raise CheckpointError(f"{description} is of version {version!r}, this release reads version {VERSION}")
+
+
+def assembled(weights: Path, description: Path, info: dict[str, Any], described: Callable[[dict[str, Any]], M]) -> M:
+    """The model that a JSON describes, with its weights.
+
+    Raises:
+        FileNotFoundError: if there are no weights.
+        CheckpointError: if the JSON describes no model, or the weights are damaged or another's.
+    """
     if not weights.exists():
         raise FileNotFoundError(f"no weights at {weights}")
     try:
-        architecture, config, sha256 = info["architecture"], info["config"], info["sha256"]
-        model_class, config_class = ARCHITECTURES[architecture]
-        model = model_class(config_class(**config))
+        sha256, model = info["sha256"], described(info)
     except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
         raise CheckpointError(f"{description} does not describe a model: {error!r}") from error
     tensors = read_weights(weights, sha256)
@@ -125,11 +149,7 @@ def load_model(path: str | Path, device: str = "cpu") -> ESWM:
         model.load_state_dict(tensors)
     except RuntimeError as error:
         raise CheckpointError(f"{weights} does not fit its JSON: {error}") from error
-    model.latent_radius = radius
-    try:
-        return model.eval().requires_grad_(False).to(device)
-    except (AssertionError, RuntimeError) as error:  # by PyTorch, of a device that is not there
-        raise ValueError(f"there is no device {device!r} here, 'cpu' always is: {error}") from error
+    return model
 
 
 def save_model(model: ESWM, path: str | Path, dtype: torch.dtype = torch.float32, **info: Any) -> None:

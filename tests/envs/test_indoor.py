@@ -6,44 +6,21 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import data_equivalence
+from indoor_houses import ONE, TWO, close, explore, move, navigate
 
 from eswm_gym.envs.indoor import IndoorEnv
 from eswm_gym.envs.indoor_camera import camera
-from eswm_gym.rooms.indoor import Door, Furniture, House, Room, Space, from_procthor
+from eswm_gym.rooms.indoor import Space, from_procthor
 
 pytestmark = pytest.mark.camera
 
 RIGHT = math.pi / 2
 every_task = pytest.mark.parametrize("task", ["navigate", "explore"])
-ONE = House((Room((0.0, 4.0), (0.0, 4.0)),))
-TWO = House(
-    (Room((0.0, 4.0), (0.0, 4.0)), Room((4.0, 8.0), (0.0, 4.0))),
-    (Door((0, 1), 0, 4.0, (1.5, 2.5)),),
-    (Furniture("box", 1.0, 3.0, (1.0, 0.6, 0.8), colour=(1.0, 0.0, 0.0)),),
-)
 PROCTHOR = {
     "rooms": [{"id": "room|2", "floorPolygon": [{"x": x, "z": z} for x, z in ((0, 0), (0, 3), (5, 3), (5, 0))]}],
     "walls": [],
     "objects": [{"assetId": "Sofa_1", "position": {"x": 1.0, "y": 0.4, "z": 2.0}}],
 }
-
-
-def navigate(start=(2, 2, 0), goal=(6, 2, 0), house=TWO, **kwargs):
-    env = IndoorEnv(**kwargs)
-    return env, *env.reset(seed=0, options={"house": house, "start": start, "goal": goal})
-
-
-def explore(start=(2, 2, 0), house=TWO, **kwargs):
-    env = IndoorEnv("explore", **kwargs)
-    return env, *env.reset(seed=0, options={"house": house, "start": start})
-
-
-def move(right=0.0, ahead=0.0, turn=0.0):
-    return np.array([right, ahead, turn], np.float32)
-
-
-def close(pose, expected):
-    np.testing.assert_allclose(pose, expected, atol=1e-6)
 
 
 # Episodes by hand

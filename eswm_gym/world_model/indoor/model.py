@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from eswm_gym.world_model.indoor.agreement import Agreement
-from eswm_gym.world_model.indoor.pose_mixtures import SPREADS, TURNS, PoseMixture, between, compose
+from eswm_gym.world_model.indoor.pose_mixtures import SPREADS, TURNS, PoseMixture, between, compose, reverse
 from eswm_gym.world_model.indoor.relative_poses import Look, RelativePoses
 from eswm_gym.world_model.indoor.view_reader import READ, ViewReader, pose_features
 from eswm_gym.world_model.indoor.vision import KEPT, Reduction
@@ -98,10 +98,8 @@ class IndoorModel(nn.Module):
         Raises:
             ValueError: if the bank is empty.
         """
-        if not len(memories.action):
-            raise ValueError("a bank needs at least one transition")
-        tokens, row = distinct(torch.stack([memories.start, memories.end], 1).flatten(0, 1))
-        rows, look = row.unflatten(0, (-1, 2)), self.relative.look(tokens)
+        tokens, rows = views_of(memories)
+        look = self.relative.look(tokens)
         return IndoorBank(tokens, look, self._placed(look, rows, memories.action), rows)
 
     def locate(self, bank: IndoorBank, views: Tensor) -> tuple[PoseMixture, Tensor]:
@@ -135,7 +133,7 @@ class IndoorModel(nn.Module):
             (Q, 16, D) and (Q,) the log-odds that it is not known.
         """
         pose = compose(self.locate(bank, start)[0].best(), action)
-        return self.view_at(bank, pose, start, between(action, torch.zeros_like(action)))
+        return self.view_at(bank, pose, start, reverse(action))
 
     def view_at(self, bank: IndoorBank, pose: Tensor, given: Tensor, to_given: Tensor) -> tuple[Tensor, Tensor]:
         """The same at poses (Q, 3) of the bank's frame, from where a given view lies by actions `to_given` (Q, 3)."""
@@ -222,7 +220,7 @@ class IndoorModel(nn.Module):
             new = member.nonzero()[:, 0]
             start, end = old.repeat(len(new)), new.repeat_interleave(len(old))
             said, overlap = self.relative(look, start, end)
-            back = between(offset[end], torch.zeros(3))
+            back = reverse(offset[end])
             said = said.after(pose[start])
             said = said._replace(
                 mean=compose(said.mean, back[:, None]),
@@ -236,7 +234,7 @@ class IndoorModel(nn.Module):
 def along(pose: Tensor, known: Tensor, rows: Tensor, action: Tensor) -> None:
     """Fill in the poses (V, 3) of views that transitions (N, 2) join to those whose poses are known (V,)."""
     start, end = rows.T
-    back = between(action, torch.zeros(3))
+    back = reverse(action)
     while True:
         ahead, behind = known[start] & ~known[end], known[end] & ~known[start]
         if not (ahead | behind).any():
@@ -244,6 +242,18 @@ def along(pose: Tensor, known: Tensor, rows: Tensor, action: Tensor) -> None:
         pose[end[ahead]] = compose(pose[start[ahead]], action[ahead])
         pose[start[behind]] = compose(pose[end[behind]], back[behind])
         known[end[ahead]], known[start[behind]] = True, True
+
+
+def views_of(memories: Memories) -> tuple[Tensor, Tensor]:
+    """The different views (V, 16, D) of a bank, and (N, 2) which of them each transition is between.
+
+    Raises:
+        ValueError: if the bank is empty.
+    """
+    if not len(memories.action):
+        raise ValueError("a bank needs at least one transition")
+    tokens, row = distinct(torch.stack([memories.start, memories.end], 1).flatten(0, 1))
+    return tokens, row.unflatten(0, (-1, 2))
 
 
 def distinct(tokens: Tensor) -> tuple[Tensor, Tensor]:

@@ -84,6 +84,11 @@ def between(start: Tensor, end: Tensor) -> Tensor:
     return torch.stack([dx * cos - dy * sin, dx * sin + dy * cos, wrap(turn)], -1)
 
 
+def reverse(action: Tensor) -> Tensor:
+    """(..., 3) the actions that undo others; see `eswm_gym.rooms.indoor.reverse`."""
+    return between(action, torch.zeros_like(action))
+
+
 def wrap(angle: Tensor) -> Tensor:
     """Angles as -pi <= angle < pi."""
     return torch.remainder(angle + math.pi, 2 * math.pi) - math.pi

@@ -10,7 +10,7 @@ import torch
 
 from eswm_gym.files import CheckpointError
 from eswm_gym.world_model.indoor.model import IndoorConfig, IndoorModel
-from eswm_gym.world_model.pretrained import VERSION, files_of, read_info, read_weights, write_pair
+from eswm_gym.world_model.pretrained import assembled, files_of, read_info, require_version, write_pair
 
 WEIGHTS = Path(__file__).parent / "weights"
 
@@ -36,18 +36,10 @@ def load_indoor(name: str | Path = "indoor") -> IndoorModel:
     info = read_info(description)
     if info.get("architecture") != "indoor":
         raise CheckpointError(f"{weights} is no model of camera views, but of {info.get('architecture')!r}")
-    if (version := info.get("version", VERSION)) != VERSION:
-        raise CheckpointError(f"{description} is of version {version!r}, this release reads version {VERSION}")
-    if not weights.exists():
-        raise FileNotFoundError(f"no weights at {weights}")
-    try:
-        sha256, config = info["sha256"], info["config"]
-        model = IndoorModel(IndoorConfig(**{**config, "groups": tuple(config["groups"])}))
-    except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-        raise CheckpointError(f"{description} does not describe a model: {error!r}") from error
-    tensors = read_weights(weights, sha256)
-    try:
-        model.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise CheckpointError(f"{weights} does not fit its JSON: {error}") from error
-    return model.eval().requires_grad_(False)
+    require_version(info, description)
+
+    def described(info: dict[str, Any]) -> IndoorModel:
+        config = info["config"]
+        return IndoorModel(IndoorConfig(**{**config, "groups": tuple(config["groups"])}))
+
+    return assembled(weights, description, info, described).eval().requires_grad_(False)
