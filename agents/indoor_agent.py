@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -12,18 +11,22 @@ import torch
 from torch import Tensor
 
 from eswm_gym.agents.base import Info, Observation
-from eswm_gym.rooms.indoor import REACH, action_between, moved, wrap
+from eswm_gym.agents.obstacles import Obstacles
+from eswm_gym.rooms.indoor import REACH, moved, wrap
 from eswm_gym.world_model.indoor.model import IndoorBank, Memories
 from eswm_gym.world_model.indoor.pose_mixtures import PoseMixture, between
 from eswm_gym.world_model.indoor.vision import Encoder, Reduction
 
 IMAGINED = 1.5  # a way that nobody went costs so many times its length
+RISK = 1.5  # metres that each nat costs by which a way may be blocked
+STANDS = 3.0  # nats that each blocked way counts for against another where the same thing may block it
 SAME_PLACE, SAME_TURN = 0.3, 0.35  # metres and radians: a goal was not here if the agent stood so near and was not done
-BESIDE = 0.3  # metres between the middles of two ways that the same thing blocks
 CLOSE = 0.35  # metres from the goal at which a turn is enough
-LEAST, BLOCKED = 0.05, 1.5  # metres of a way that is worth going; log-odds from which on one does not try
-DETOUR = 4.0  # a way that is surely blocked would count for so many times its length more
+SAME_WAY = 0.5  # how much of what blocked other ways has to be in that of a remembered move
+LEAST = 0.05  # metres of a way that is worth going
 WAYPOINTS = 100  # poses without a view that a way may lead through
+HOPELESS = 4.0  # nats of doubt from which on it does not try
+STUCK = 3  # blocked moves in a row, and it goes anywhere
 LOOKS = 3  # turns to look around where there is no plan
 
 
@@ -41,13 +44,14 @@ class IndoorAgent:
     """ESWM in houses: a bank of views and moves is its map, to which its own moves are added.
 
     It finds where it is and where the goal's picture was taken in the frame of its memories, plans over remembered
-    moves and imagined ones, and plans again where a move is blocked or the goal turns out to be elsewhere. A move that
-    is blocked is forgotten.
+    moves and imagined ones, and plans again where a move is blocked or the goal turns out to be elsewhere. That a
+    remembered move can be made is forgotten where something turns out to be in its way; where its two views were taken
+    remains true.
 
     Args:
         model: frozen, shared, never changed.
         encoder: of pictures, the one that the model was trained with.
-        edits: whether it forgets remembered moves that turn out to be blocked.
+        edits: whether it forgets that remembered moves can be made which turn out to be blocked.
         seed: of the random numbers that it draws where it has no plan.
     """
 
@@ -62,10 +66,12 @@ class IndoorAgent:
     def _begin(self) -> None:
         self.memories = Memories(torch.zeros(0), torch.zeros(0, 3), torch.zeros(0))
         self.n_given = 0
-        self.ways: list[tuple[np.ndarray, np.ndarray]] = []  # from and to, which something blocked
+        self.open = np.zeros(0, bool)  # remembered moves that can be made
+        self.obstacles = Obstacles()
         self.refuted: list[np.ndarray] = []  # poses where the goal is not
         self.plan: list[np.ndarray] = []  # poses to come
         self.looked = 0  # turns since the last plan
+        self.stuck = 0  # blocked moves since the last one that was not
 
     def reset(self, obs: Observation, info: Info) -> None:
         """Begin an episode with `info["memory_bank"]`.
@@ -82,15 +88,14 @@ class IndoorAgent:
         tokens, n = self._tokens(pictures), int(held.sum())
         action = torch.from_numpy(bank["action"][held]).float()
         self.memories, self.n_given = Memories(tokens[:n], action, tokens[n : 2 * n]), n
+        self.open = np.ones(n, bool)
         self.view, self.goal = tokens[-2:-1], tokens[-1:]
 
     @torch.inference_mode()
     def act(self, obs: Observation, info: Info) -> np.ndarray:
         """(3,) float32, the next action: metres to the right and ahead, radians clockwise."""
         bank = self.bank = self.model.encode(self.memories)
-        # Where its last move ended, unless that was forgotten.
-        walked = len(self.memories.action) > self.n_given and torch.equal(self.memories.end[-1:], self.view)
-        at = int(bank.rows[-1, 1]) if walked else None
+        at = int(bank.rows[-1, 1]) if len(self.memories.action) > self.n_given else None  # where its last move ended
         here = self.model.locate(bank, self.view)[0].best()[0] if at is None else bank.pose[at]
         self.here = here.double().numpy()
         goal = self._goal(bank)
@@ -102,7 +107,9 @@ class IndoorAgent:
             elsewhere = bank.pose[(bank.pose - here)[:, :2].norm(dim=1) > CLOSE].double().numpy()
             if len(elsewhere):
                 self.plan = self._way(bank, at, self.rng.choice(elsewhere))
-        if self.plan:
+        if self.stuck >= STUCK:  # it is not where it believes, or something small stands close
+            self.plan, action = [], self.rng.uniform([-REACH / 2, -REACH / 2, -np.pi], [REACH / 2, REACH / 2, np.pi])
+        elif self.plan:
             action = between(here, torch.from_numpy(self.plan[0]).float()).numpy()
             if len(self.plan) == 1 and np.linalg.norm(action[:2]) < CLOSE:
                 action[:2] = 0.0  # a turn is never blocked
@@ -120,11 +127,10 @@ class IndoorAgent:
         """Remember the move, or that it was blocked."""
         there = moved(self.here, action)
         if info["blocked"]:
-            self.plan = []
-            self.ways.append((self.here, there))
-            if self.edits:
-                self._forget(there)
+            self.plan, self.stuck = [], self.stuck + 1
+            self._meet(there)
             return
+        self.stuck = 0
         if len(self.plan) == 1:
             self.refuted.append(there)  # else the episode would be over
         self.plan = self.plan[1:]
@@ -135,7 +141,7 @@ class IndoorAgent:
             torch.cat([taken, torch.from_numpy(np.asarray(action, np.float32))[None]]),
             torch.cat([end, view]),
         )
-        self.view = view
+        self.view, self.open = view, np.append(self.open, True)
 
     def _tokens(self, pictures: np.ndarray) -> Tensor:
         with torch.inference_mode():
@@ -166,7 +172,7 @@ class IndoorAgent:
         here, there = len(seen) - 2 if at is None else at, len(seen) - 1
         graph = nx.DiGraph()
         graph.add_weighted_edges_from(self._imagined(bank, poses, len(seen)))
-        for start, end in bank.rows.tolist():
+        for start, end in bank.rows[self.open].tolist():
             length = float(np.linalg.norm(poses[start, :2] - poses[end, :2]))
             graph.add_edge(start, end, weight=length)
             graph.add_edge(end, start, weight=length)
@@ -184,49 +190,32 @@ class IndoorAgent:
 
         The first `n_seen` poses are those of the bank, this one and the goal.
         """
-        away = poses[None, :, :2] - poses[:n_seen, None, :2]
-        length = np.linalg.norm(away, axis=-1)
-        start, end = np.nonzero((length < REACH) & (length > LEAST))
+        place = poses[:, :2]
+        length = np.linalg.norm(place[None] - place[:, None], axis=-1)
+        near = (length < REACH) & (length > LEAST)
+        at = torch.from_numpy(poses).float()
         tokens = torch.cat([bank.tokens, self.view, self.goal])
-        action = between(torch.from_numpy(poses[start]), torch.from_numpy(poses[end])).float()
-        odds = np.full((n_seen, len(poses)), -np.inf)
-        odds[start, end] = self.model.is_blocked(tokens[start], action).numpy()
-        odds[:, :n_seen] = np.maximum(odds[:, :n_seen], odds[:, :n_seen].T)
-        moves = []
-        for i, j in zip(start.tolist(), end.tolist(), strict=True):
-            if odds[i, j] < BLOCKED and not self._is_blocked(poses[i], poses[j]):
-                cost = (IMAGINED + DETOUR / (1 + math.exp(-odds[i, j]))) * float(length[i, j])
-                moves += [(i, j, cost), (j, i, cost)]
+        seen = self.model.is_blocked(tokens, between(at[:n_seen, None], at[None])).double().numpy()
+        odds = np.zeros_like(length)
+        odds[:n_seen] += seen
+        odds[:, :n_seen] += seen.T  # from both ends
+        near[n_seen:, n_seen:] = False  # no view tells of the way between two poses without one
+        start, end = np.nonzero(near)
+        stands = self.obstacles.in_way(place[start], place[end])
+        doubt = np.logaddexp(0, odds[start, end]) + STANDS * stands  # nats: -log of the probability that it is free
+        cost = IMAGINED * length[start, end] + RISK * doubt
+        some = doubt < HOPELESS
+        moves = [*zip(start[some].tolist(), end[some].tolist(), cost[some].tolist(), strict=True)]
         # Close to the goal, the right heading is enough.
-        near = np.flatnonzero(np.linalg.norm(poses[:, :2] - poses[n_seen - 1, :2], axis=1) < CLOSE)
-        return moves + [(i, n_seen - 1, LEAST) for i in near.tolist() if i != n_seen - 1]
+        turn = np.flatnonzero(length[n_seen - 1] < CLOSE)
+        return moves + [(i, n_seen - 1, LEAST) for i in turn.tolist() if i != n_seen - 1]
 
-    def _is_blocked(self, start: np.ndarray, end: np.ndarray) -> bool:
-        """Whether what blocked another way may well block this one."""
-        middle, along = (start[:2] + end[:2]) / 2, end[:2] - start[:2]
-        for one, other in self.ways:
-            way = other[:2] - one[:2]
-            parallel = abs(along @ way) > 0.8 * np.linalg.norm(along) * np.linalg.norm(way)
-            if parallel and np.linalg.norm((one[:2] + other[:2]) / 2 - middle) < BESIDE:
-                return True
-        return False
-
-    def _forget(self, there: np.ndarray) -> None:
-        """Delete the memories of moves along the way that was blocked."""
-        bank = self.bank  # as `act` read it
-        pose = bank.pose.double().numpy()
-        kept = np.array([not self._same_way(pose[start], pose[end], there) for start, end in bank.rows.tolist()])
-        if kept.any() and not kept.all():
-            origin = pose[bank.rows[int(kept.argmax()), 0]]  # of the frame of what is kept
-            self.ways = [(action_between(origin, one), action_between(origin, other)) for one, other in self.ways]
-            self.refuted = [action_between(origin, other) for other in self.refuted]
-            self.n_given -= int((~kept[: self.n_given]).sum())
-            rows = torch.from_numpy(kept)
-            self.memories = Memories(*(part[rows] for part in self.memories))
-
-    def _same_way(self, start: np.ndarray, end: np.ndarray, there: np.ndarray) -> bool:
-        """Whether a remembered move leads from here to there, or back."""
-        return any(
-            np.linalg.norm(one[:2] - self.here[:2]) < SAME_PLACE and np.linalg.norm(other[:2] - there[:2]) < SAME_PLACE
-            for one, other in ((start, end), (end, start))
-        )
+    def _meet(self, there: np.ndarray) -> None:
+        """Note that something is in the way from here to there, and in that of which remembered moves."""
+        start, end = np.moveaxis(self.bank.pose[self.bank.rows, :2].double().numpy(), 1, 0)  # as `act` read it
+        long = np.linalg.norm(end - start, axis=1) > LEAST
+        self.obstacles.add(self.here[:2], there[:2], np.stack([start, end], 1)[long & self.open])
+        if self.edits:
+            blocked = np.zeros(len(start), bool)
+            blocked[long] = self.obstacles.in_way(start[long], end[long]) > SAME_WAY
+            self.open &= ~blocked

@@ -16,7 +16,7 @@ import torch
 from tqdm import tqdm
 
 from eswm_gym.envs.indoor_camera import camera
-from eswm_gym.rooms.indoor import POSES, draw_house, draw_pool
+from eswm_gym.rooms.indoor import POSES, Space, draw_house, draw_pool, draw_ways
 from eswm_gym.world_model.indoor.vision import EfficientNetLite0, Encoder, Reduction
 
 CHUNK = 50  # houses in a file
@@ -64,13 +64,21 @@ def _houses_in(file: Path) -> int:
 
 @torch.inference_mode()
 def _draw(seed: int, number: int, encoder: Encoder, reduction: Reduction | None, n: int) -> dict[str, np.ndarray]:
-    """Poses, moves, what is seen and tokens of one house; tokens as they are without a reduction."""
+    """Poses, moves, ways, what is seen and tokens of one house; tokens as they are without a reduction."""
     rng = np.random.default_rng([seed, number])
     house = draw_house(rng)
     pool = draw_pool(house, rng, n)
     tokens = encoder(np.stack([camera().picture(house, pose) for pose in pool.poses]))
     tokens = tokens if reduction is None else reduction(tokens)
-    return {"poses": pool.poses, "moves": pool.moves, "sees": pool.sees, "tokens": tokens.half().numpy()}
+    ways, blocked = draw_ways(Space(house), pool.poses, rng)
+    return {
+        "poses": pool.poses,
+        "moves": pool.moves,
+        "sees": pool.sees,
+        "ways": ways.astype(np.float16),
+        "blocked": blocked,
+        "tokens": tokens.half().numpy(),
+    }
 
 
 def _fitted(file: Path, seed: int, encoder: Encoder, n: int) -> Reduction:

@@ -10,7 +10,7 @@ from indoor_worlds import plain
 from eswm_gym import indoor_pools
 from eswm_gym.envs.indoor_camera import camera
 from eswm_gym.indoor_pools import main, make_pools
-from eswm_gym.rooms.indoor import Space, action_between, draw_house
+from eswm_gym.rooms.indoor import Space, action_between, draw_house, moved
 from eswm_gym.world_model.indoor import Reduction
 from eswm_gym.world_model.indoor.data import Houses
 
@@ -97,6 +97,10 @@ def test_pools(tmp_path, reduction):
             for j in range(N):
                 free = i != j and reach[i, j] and space.passable(poses[i, :2], poses[j, :2])
                 assert found["moves"][number, i, j] == free
+        ends = moved(poses[:, None], np.pad(found["ways"][number].astype(float), ((0, 0), (0, 0), (0, 1))))
+        free = space.passable(np.broadcast_to(poses[:, None], ends.shape)[..., :2], ends[..., :2])
+        assert (found["blocked"][number] == ~free).mean() > 0.99  # ways are kept in float16
+        assert 0.1 < found["blocked"][number].mean() < 0.95
         assert (found["sees"][number].diagonal() > 0).all()  # nearly all that a pose sees it sees
         pictures = np.stack([camera().picture(house, pose) for pose in found["poses"][number][:3]])
         np.testing.assert_allclose(

@@ -63,4 +63,4 @@ class PoseGraph:
 
     def is_blocked(self, views: Tensor, action: Tensor) -> Tensor:
         """It takes every way for free until it is not."""
-        return torch.full((len(views),), -1.0)
+        return torch.full(action.shape[:2], -1.0)

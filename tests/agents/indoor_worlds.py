@@ -111,8 +111,8 @@ class Perfect:
 
     def is_blocked(self, views: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
         if self.space is None:
-            return torch.full((len(views),), -9.0)
-        start = poses_of(views)
+            return torch.full(action.shape[:2], -9.0)
+        start = poses_of(views)[:, None]
         end = moved(start, action.double().numpy())
-        free = np.array([self.space.passable(a[:2], b[:2]) for a, b in zip(start, end, strict=True)], bool)
+        free = self.space.passable(np.broadcast_to(start, end.shape)[..., :2], end[..., :2])
         return torch.tensor(np.where(free, -9.0, 9.0), dtype=torch.float)

@@ -12,7 +12,7 @@ from eswm_gym.rooms.indoor.house import (
     draw_house,
     from_procthor,
 )
-from eswm_gym.rooms.indoor.pools import POSES, Pool, draw_pool
+from eswm_gym.rooms.indoor.pools import POSES, Pool, draw_pool, draw_ways
 from eswm_gym.rooms.indoor.poses import (
     CELLS,
     N_DISPLACEMENTS,
@@ -53,6 +53,7 @@ __all__ = [
     "draw_house",
     "draw_pool",
     "draw_queries",
+    "draw_ways",
     "from_procthor",
     "moved",
     "query_kinds",

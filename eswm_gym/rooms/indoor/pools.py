@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from eswm_gym.rooms.indoor.house import House
-from eswm_gym.rooms.indoor.poses import action_between, within_reach
+from eswm_gym.rooms.indoor.poses import REACH, action_between, moved, within_reach
 from eswm_gym.rooms.indoor.space import OVERLAP, RAYS, Space
 
 POSES = 64  # in a house
+WAYS = 64  # from each pose
 
 
 @dataclass(frozen=True)
@@ -66,3 +67,17 @@ def draw_pool(house: House, rng: np.random.Generator, n: int = POSES) -> Pool:
     passable = np.zeros((n, n), bool)
     passable[start, end] = space.passable(poses[start, :2], poses[end, :2])
     return Pool(poses, moves & passable, space.sees(poses))
+
+
+def draw_ways(
+    space: Space, poses: np.ndarray, rng: np.random.Generator, n: int = WAYS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points that one action may lead to, free or not, wherever walls and furniture stand.
+
+    Returns:
+        (P, n, 2) float32, metres to the right and ahead of poses (P, 3), and (P, n) bool, whether one cannot go
+        straight there.
+    """
+    to = rng.uniform(-REACH, REACH, (len(poses), n, 2))
+    ends = moved(poses[:, None], np.concatenate([to, np.zeros((len(poses), n, 1))], -1))[..., :2]
+    return to.astype(np.float32), ~space.passable(np.broadcast_to(poses[:, None, :2], ends.shape), ends)

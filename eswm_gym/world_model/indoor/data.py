@@ -24,6 +24,8 @@ class Houses:
     Attributes:
         pools: one of each house.
         tokens: (P, 16, D) float16 of each house, reduced.
+        ways: of each house (P, K, 2) float16, metres to the right and ahead of each pose, and (P, K) bool, whether
+            something is in the way of going there.
 
     Raises:
         ValueError: if the folder holds no pools.
@@ -33,6 +35,7 @@ class Houses:
         self.folder = folder
         self.pools: list[Pool] = []
         self.tokens: list[Tensor] = []
+        self.ways: list[tuple[Tensor, Tensor]] = []
         self._read: set[Path] = set()
         self.read_new()
         if not self.pools:
@@ -56,6 +59,7 @@ class Houses:
                     Pool(*one) for one in zip(*(chunk[key] for key in ("poses", "moves", "sees")), strict=True)
                 ]
                 self.tokens += list(torch.from_numpy(chunk["tokens"]))
+                self.ways += list(zip(*(torch.from_numpy(chunk[key]) for key in ("ways", "blocked")), strict=True))
             self._read.add(file)
 
 
@@ -67,8 +71,6 @@ class Pairs(NamedTuple):
         start, end: (N,) rows of `tokens`.
         action: (N, 3).
         overlap: (N,) float, 1 where the views overlap.
-        blocked: (N,) float, 1 where no one action leads from one to the other: where that is not too far, something
-            is in the way.
     """
 
     tokens: Tensor
@@ -76,7 +78,6 @@ class Pairs(NamedTuple):
     end: Tensor
     action: Tensor
     overlap: Tensor
-    blocked: Tensor
 
 
 def draw_pairs(rng: np.random.Generator, houses: Houses, n_houses: int, n: int) -> Pairs:
@@ -89,13 +90,22 @@ def draw_pairs(rng: np.random.Generator, houses: Houses, n_houses: int, n: int) 
         weight = (near & ~np.eye(len(near), dtype=bool)) * (0.15 + pool.overlap)
         flat = np.searchsorted(np.cumsum(weight), rng.random(n // n_houses) * weight.sum())
         start, end = np.divmod(flat, len(near))
-        parts.append(
-            (start + offset, end + offset, pool.actions[start, end], pool.overlap[start, end], ~pool.moves[start, end])
-        )
+        parts.append((start + offset, end + offset, pool.actions[start, end], pool.overlap[start, end]))
         offset += len(near)
     start, end, *others = (torch.from_numpy(np.concatenate(part)) for part in zip(*parts, strict=True))
     tokens = torch.cat([houses.tokens[house] for house in chosen]).float()
     return Pairs(tokens, start, end, *(part.float() for part in others))
+
+
+def draw_ways_of(rng: np.random.Generator, houses: Houses, n_houses: int, n: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Views (n, 16, D) of some houses, points (n, K, 2) as they lie to them, and (n, K) float, 1 where the way there is
+    blocked."""
+    parts = []
+    for house in houses.draw(rng, n_houses):
+        rows = torch.from_numpy(rng.integers(len(houses.tokens[house]), size=n // n_houses))
+        parts.append([part[rows].float() for part in (houses.tokens[house], *houses.ways[house])])
+    tokens, to, blocked = (torch.cat(part) for part in zip(*parts, strict=True))
+    return tokens, to, blocked
 
 
 class Glances(NamedTuple):

@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from eswm_gym.world_model.indoor.agreement import Agreement
 from eswm_gym.world_model.indoor.pose_mixtures import SPREADS, TURNS, PoseMixture, between, compose, reverse
 from eswm_gym.world_model.indoor.relative_poses import Look, RelativePoses
-from eswm_gym.world_model.indoor.view_reader import READ, ViewReader, pose_features
+from eswm_gym.world_model.indoor.view_reader import READ, ViewReader
 from eswm_gym.world_model.indoor.vision import KEPT, Reduction
+from eswm_gym.world_model.indoor.ways import Ways
 
 EQUAL = 0.999  # cosine from which on two views are the same
 SURE = 20.0  # log-odds of what is known
@@ -90,7 +91,7 @@ class IndoorModel(nn.Module):
         )  # of poses found in the bank, by how well views agree on them
         self.action_unknown = nn.Sequential(nn.Linear(6, 32), nn.GELU(), nn.Linear(32, 1))
         self.reader = ViewReader(width, config.dim)
-        self.blocked = nn.Sequential(nn.Linear(config.dim + 12, config.dim), nn.GELU(), nn.Linear(config.dim, 1))
+        self.ways = Ways(config.dim)
 
     def encode(self, memories: Memories) -> IndoorBank:
         """Find which views are the same, and where each was taken.
@@ -144,12 +145,8 @@ class IndoorModel(nn.Module):
         return self.reader(tokens, relative, torch.ones(relative.shape[:2], dtype=torch.bool))
 
     def is_blocked(self, views: Tensor, action: Tensor) -> Tensor:
-        """(Q,) log-odds that something is in the way of actions (Q, 3) from where views (Q, 16, D) were taken."""
-        return self.blocked_logit(self.relative.look(views).whole, action)
-
-    def blocked_logit(self, whole: Tensor, action: Tensor) -> Tensor:
-        """The same for views by `Look.whole` (..., dim)."""
-        return self.blocked(torch.cat([whole, pose_features(action)], -1))[..., 0]
+        """(Q, A) log-odds that something is in the way of actions (Q, A, 3) from where views (Q, 16, D) were taken."""
+        return self.ways(self.relative.look(views).columns, action[..., :2])
 
     def join(
         self,

@@ -1,8 +1,8 @@
 """Train the model of camera views: `python -m eswm_gym.world_model.indoor.train --pools pools --minutes 150`.
 
-Three parts, one after the other, since each uses what the one before it learned: how two views lie to each other and
-whether a way is free (two thirds of the time), what is seen at a pose (most of the rest), and how far to trust what is
-found in a bank. Ctrl-C leaves a checkpoint that `--resume` continues.
+Four parts, one after the other, since each uses what those before it learned: how two views lie to each other (most of
+the time), whether a way is free, what is seen at a pose, and how far to trust what is found in a bank. Ctrl-C leaves a
+checkpoint that `--resume` continues.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from eswm_gym.files import replacing
-from eswm_gym.rooms.indoor import Asked, Pool, displacement_class, draw_bank, draw_queries, rotation_class, within_reach
+from eswm_gym.rooms.indoor import Asked, Pool, displacement_class, draw_bank, draw_queries, rotation_class
 from eswm_gym.rooms.transitions import ACTION
 from eswm_gym.runs import Interrupt, falling, progress_bar
-from eswm_gym.world_model.indoor.data import BANK_SIZES, Houses, draw_glances, draw_pairs
+from eswm_gym.world_model.indoor.data import BANK_SIZES, Houses, draw_glances, draw_pairs, draw_ways_of
 from eswm_gym.world_model.indoor.model import IndoorBank, IndoorConfig, IndoorModel
 from eswm_gym.world_model.indoor.pose_mixtures import between
 from eswm_gym.world_model.indoor.saving import save_indoor
 from eswm_gym.world_model.indoor.vision import Reduction, fast
 
-PARTS = {"poses": 0.66, "views": 0.28, "trust": 0.06}  # shares of the time
+PARTS = {"poses": 0.63, "ways": 0.04, "views": 0.27, "trust": 0.06}  # shares of the time
 HOUSES, N_PAIRS, N_GLANCES, N_QUERIES = 8, 4096, 256, 24  # of a step; queries of a house
-LR = {"poses": 1.5e-3, "views": 2e-3, "trust": 1e-2}
+MANY_HOUSES, N_VIEWS = 64, 256  # of a step that learns ways
+LR = {"poses": 1.5e-3, "ways": 2e-3, "views": 2e-3, "trust": 1e-2}
 REPORT_EVERY = 120.0  # seconds, with a checkpoint each
 
 
@@ -67,6 +68,7 @@ class IndoorRun:
             compare, read = torch.compile(compare, dynamic=False), torch.compile(read, dynamic=False)
         self.losses: dict[str, Callable[[np.random.Generator], Tensor]] = {
             "poses": lambda rng: self._pose_loss(rng, compare),
+            "ways": self._way_loss,
             "views": lambda rng: self._view_loss(rng, read),
             "trust": self._trust_loss,
         }
@@ -153,7 +155,8 @@ class IndoorRun:
     def _trained(self, part: str) -> Iterator[nn.Parameter]:
         model = self.model
         modules = {
-            "poses": (model.relative, model.blocked, model.reader.overlap),
+            "poses": (model.relative, model.reader.overlap),
+            "ways": (model.ways,),
             "views": tuple(child for name, child in model.reader.named_children() if name != "overlap"),
             "trust": (model.locating, model.joining, model.action_unknown),
         }
@@ -164,24 +167,27 @@ class IndoorRun:
         if part == "trust":
             yield model.trust
 
-    def _compare(self, tokens: Tensor, start: Tensor, end: Tensor) -> tuple[Any, Tensor, Tensor]:
-        look = self.model.relative.look(tokens)
-        return *self.model.relative(look, start, end), look.whole
+    def _compare(self, tokens: Tensor, start: Tensor, end: Tensor) -> tuple[Any, Tensor]:
+        return self.model.relative(self.model.relative.look(tokens), start, end)
 
     def _pose_loss(self, rng: np.random.Generator, compare: Callable[..., Any]) -> Tensor:
-        """How two views lie to each other and whether they overlap, also as poses lie, and what is in the way."""
+        """How two views lie to each other and whether they overlap, also as poses lie."""
         pairs = draw_pairs(rng, self.houses, HOUSES, N_PAIRS)
         with fast():
-            actions, overlap, whole = compare(_varied(rng, pairs.tokens), pairs.start, pairs.end)
+            actions, overlap = compare(_varied(rng, pairs.tokens), pairs.start, pairs.end)
         by_pose = self.model.reader.overlap(pairs.action)
-        short = torch.from_numpy(within_reach(pairs.action.numpy()))
-        blocked = self.model.blocked_logit(whole.float()[pairs.start[short]], pairs.action[short])
         return (
             -actions.log_prob(pairs.action).mean()
             + F.binary_cross_entropy_with_logits(overlap, pairs.overlap)
             + F.binary_cross_entropy_with_logits(by_pose, pairs.overlap)
-            + F.binary_cross_entropy_with_logits(blocked, pairs.blocked[short])
         )
+
+    def _way_loss(self, rng: np.random.Generator) -> Tensor:
+        """What is in the way, as each view tells."""
+        tokens, to, blocked = draw_ways_of(rng, self.houses, MANY_HOUSES, N_VIEWS)
+        with torch.no_grad():
+            columns = self.model.relative.look(_varied(rng, tokens)).columns
+        return F.binary_cross_entropy_with_logits(self.model.ways(columns, to), blocked)
 
     def _read(self, *args: Tensor) -> tuple[Tensor, Tensor]:
         return self.model.reader(*args)

@@ -129,7 +129,8 @@ def test_what_is_seen_is_the_view_nearest_to_where_the_action_leads(walked):
 
 def test_it_takes_every_way_for_free(walked):
     *_, near = walked
-    assert (GRAPH.is_blocked(near, torch.randn(8, 3)) < 0).all()
+    odds = GRAPH.is_blocked(near, torch.randn(8, 5, 3))
+    assert odds.shape == (8, 5) and (odds < 0).all()
 
 
 def test_an_agent_walks_by_it_where_bank_and_pictures_tell_where_it_is(monkeypatch):

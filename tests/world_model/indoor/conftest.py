@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from eswm_gym.rooms.indoor import draw_house, draw_pool
+from eswm_gym.rooms.indoor import Space, draw_house, draw_pool, draw_ways
 from eswm_gym.world_model.indoor import IndoorConfig, Reduction
 
 P, D = 48, 192  # poses of a house; width of reduced tokens
@@ -12,9 +12,14 @@ P, D = 48, 192  # poses of a house; width of reduced tokens
 
 def write_houses(folder, first, seeds):
     """A file as `python -m eswm_gym.indoor_pools` writes it, of real houses whose views are random tokens."""
-    pools = [draw_pool(draw_house(np.random.default_rng(seed)), np.random.default_rng(seed), P) for seed in seeds]
+    rooms = [draw_house(np.random.default_rng(seed)) for seed in seeds]
+    pools = [draw_pool(house, np.random.default_rng(seed), P) for house, seed in zip(rooms, seeds, strict=True)]
+    ways = [
+        draw_ways(Space(house), pool.poses, np.random.default_rng(0)) for house, pool in zip(rooms, pools, strict=True)
+    ]
     tokens = np.random.default_rng(first).standard_normal((len(pools), P, 16, D)).astype(np.float16)
     parts = {key: np.stack([getattr(pool, key) for pool in pools]) for key in ("poses", "moves", "sees")}
+    parts |= {key: np.stack(part) for key, part in zip(("ways", "blocked"), zip(*ways, strict=True), strict=True)}
     np.savez(folder / f"houses-{first:05d}.npz", **parts, tokens=tokens)
     return pools, tokens
 

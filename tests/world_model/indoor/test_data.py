@@ -9,7 +9,7 @@ import torch
 
 from eswm_gym.rooms.indoor import action_between, moved, wrap
 from eswm_gym.world_model.indoor import data
-from eswm_gym.world_model.indoor.data import Houses, draw_glances, draw_pairs
+from eswm_gym.world_model.indoor.data import Houses, draw_glances, draw_pairs, draw_ways_of
 
 P = 48
 
@@ -85,7 +85,7 @@ def test_every_tenth_house_is_apart(n):
 def test_pairs(houses):
     pairs = draw_pairs(np.random.default_rng(0), houses, 5, 400)
     assert pairs.tokens.shape == (5 * P, 16, 192) and pairs.tokens.dtype == torch.float32
-    assert pairs.start.shape == pairs.end.shape == pairs.overlap.shape == pairs.blocked.shape == (400,)
+    assert pairs.start.shape == pairs.end.shape == pairs.overlap.shape == (400,)
     number = numbers_of(houses, pairs.tokens)
     for n in range(400):
         (house, i), (other, j) = number[pairs.start[n]], number[pairs.end[n]]
@@ -94,7 +94,15 @@ def test_pairs(houses):
         assert math.dist(pool.poses[i, :2], pool.poses[j, :2]) < 4
         np.testing.assert_allclose(pairs.action[n], action_between(pool.poses[i], pool.poses[j]), atol=1e-5)
         assert pairs.overlap[n] == shows_some_of(pool, i, j)
-        assert pairs.blocked[n] == (not pool.moves[i, j])
+
+
+def test_ways(houses):
+    """Views, points that lie to them as the file says, and whether the way there is blocked."""
+    tokens, to, blocked = draw_ways_of(np.random.default_rng(0), houses, 5, 50)
+    assert tokens.shape == (50, 16, 192) and to.shape == (50, 64, 2) and blocked.shape == (50, 64)
+    for n, (house, i) in enumerate(numbers_of(houses, tokens)):
+        assert torch.equal(to[n], houses.ways[house][0][i].float())
+        assert torch.equal(blocked[n].bool(), houses.ways[house][1][i])
 
 
 def test_pairs_that_overlap_are_eight_times_as_likely(houses):

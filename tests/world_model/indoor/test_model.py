@@ -237,15 +237,15 @@ def test_queries_do_not_depend_on_each_other():
     bank = model.encode(world.memories())
     found, unknown = model.action_between(bank, world.tokens, world.tokens.roll(1, 0))
     seen, dark = model.view_after(bank, world.tokens, torch.ones(10, 3))
-    blocked = model.is_blocked(world.tokens, torch.ones(10, 3))
+    blocked = model.is_blocked(world.tokens, torch.ones(10, 2, 3))
     for k in (0, 7):
         one = world.tokens[k : k + 1]
         alone, doubt = model.action_between(bank, one, world.tokens[k - 1 : k] if k else world.tokens[-1:])
         torch.testing.assert_close(alone.best()[0], found.best()[k], atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(doubt[0], unknown[k], atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(model.view_after(bank, one, torch.ones(1, 3))[0][0], seen[k], atol=1e-4, rtol=1e-4)
-        torch.testing.assert_close(model.is_blocked(one, torch.ones(1, 3))[0], blocked[k], atol=1e-4, rtol=1e-4)
-    assert dark.shape == blocked.shape == (10,)
+        torch.testing.assert_close(model.is_blocked(one, torch.ones(1, 2, 3))[0], blocked[k], atol=1e-4, rtol=1e-4)
+    assert dark.shape == (10,) and blocked.shape == (10, 2)
 
 
 def sure_of(pose):
@@ -322,12 +322,15 @@ def test_a_view_depends_on_bank_start_and_action():
 
 
 def test_ways_are_blocked_by_view_and_action():
+    """By where the action leads; a turn at its end changes nothing."""
     model, world = untrained(0, 0.3), World(9)
-    odds = model.is_blocked(world.tokens, torch.ones(10, 3))
+    odds = model.is_blocked(world.tokens, torch.ones(10, 1, 3))[:, 0]
     assert odds.shape == (10,) and odds.isfinite().all() and odds.std() > 1e-3
-    assert (model.is_blocked(world.tokens, -torch.ones(10, 3)) - odds).abs().max() > 1e-3
-    whole = model.relative.look(world.tokens).whole
-    torch.testing.assert_close(model.blocked_logit(whole[:, None].expand(10, 2, -1), torch.ones(10, 2, 3))[:, 1], odds)
+    actions = torch.tensor([[-1.0, -1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.0, -2.0]]).expand(10, 3, 3)
+    back, same, turned = model.is_blocked(world.tokens, actions).unbind(1)
+    assert (back - odds).abs().max() > 1e-3
+    for others in (same, turned):
+        torch.testing.assert_close(others, odds)
 
 
 def test_trust_is_learned_from_answers():
