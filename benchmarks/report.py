@@ -23,8 +23,7 @@ RESULTS = ROOT / "benchmarks/results"
 def pages() -> dict[Path, str]:
     """Every page with tables, as it should be."""
     rows = rows_of(RESULTS)
-    weights = ROOT / "eswm_gym/world_model"
-    folders = (ROOT / "docs", weights / "weights", weights / "indoor/weights")
+    folders = (ROOT / "docs", ROOT / "eswm_gym/world_model")
     found = [ROOT / "README.md", *(path for folder in folders for path in sorted(folder.rglob("*.md")))]
     texts = {path: path.read_text(encoding="utf-8") for path in found}
     return {path: filled(text, TABLES, rows) for path, text in texts.items() if "<!-- table: " in text}

@@ -178,16 +178,11 @@ def test_ctrl_c_in_a_terminal_while_data_workers_are_busy(tmp_path):
     assert resumed.train(steps=resumed.step + 1) is True
 
 
-def test_a_half_written_checkpoint_never_replaces_a_good_one(tmp_path, monkeypatch):
+def test_a_half_written_checkpoint_never_replaces_a_good_one(tmp_path, fill_disk):
     run = run_in(tmp_path)
     run.train(steps=2)
     good = run.checkpoint.read_bytes()
-
-    def die(state, path):
-        path.write_bytes(b"half")
-        raise OSError("disk full")
-
-    monkeypatch.setattr(torch, "save", die)
+    fill_disk()
     with pytest.raises(OSError, match="disk full"):
         run.save()
     assert run.checkpoint.read_bytes() == good

@@ -208,16 +208,11 @@ def test_a_second_ctrl_c_stops_at_once_and_leaves_the_last_checkpoint(run_in, tm
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
 
 
-def test_a_half_written_checkpoint_never_replaces_a_good_one(run_in, tmp_path, monkeypatch):
+def test_a_half_written_checkpoint_never_replaces_a_good_one(run_in, tmp_path, fill_disk):
     run = run_in(tmp_path)
     run.train(minutes=1, steps=1)
     good = (tmp_path / "checkpoint.pt").read_bytes()
-
-    def die(state, path):
-        path.write_bytes(b"half")
-        raise OSError("disk full")
-
-    monkeypatch.setattr(torch, "save", die)
+    fill_disk()
     with pytest.raises(OSError, match="disk full"):
         run.save()
     assert (tmp_path / "checkpoint.pt").read_bytes() == good
