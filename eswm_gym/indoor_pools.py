@@ -16,7 +16,7 @@ import torch
 from tqdm import tqdm
 
 from eswm_gym.envs.indoor_camera import camera
-from eswm_gym.rooms.indoor import POSES, Space, draw_house, draw_pool, draw_ways
+from eswm_gym.rooms.indoor import POSES, WAYS, Space, draw_house, draw_pool, draw_ways
 from eswm_gym.world_model.indoor.vision import EfficientNetLite0, Encoder, Reduction
 
 CHUNK = 50  # houses in a file
@@ -32,19 +32,20 @@ def make_pools(
     Args:
         out: folder, made where there is none.
         seed: of the houses; house k of a seed is always the same.
-        reduction: of the encoder's features; None: fitted on the first houses, and kept in the folder.
+        reduction: of the encoder's features, kept in the folder. None: the one that is there, or one fitted on the
+            first houses.
         n: poses of each house.
 
     Raises:
-        ValueError: if the folder holds pools of another seed or encoder.
+        ValueError: if the folder holds pools of another seed, encoder or reduction.
     """
     out.mkdir(parents=True, exist_ok=True)
-    about = {"encoder": encoder.name, "seed": seed, "poses": n}
+    about = {"encoder": encoder.name, "seed": seed, "poses": n, "ways": WAYS}
     note = out / "about.json"
     if note.exists() and json.loads(note.read_text()) != about:
         raise ValueError(f"{out} holds pools of {json.loads(note.read_text())}, not of {about}")
     note.write_text(json.dumps(about))
-    reduction = reduction or _fitted(out / REDUCTION, seed, encoder, n)
+    reduction = _kept(out / REDUCTION, reduction, seed, encoder, n)
     with tqdm(total=houses, desc="houses", disable=None) as bar:
         for first in range(0, houses, CHUNK):
             file, some = out / f"houses-{first:05d}.npz", range(first, min(first + CHUNK, houses))
@@ -81,16 +82,24 @@ def _draw(seed: int, number: int, encoder: Encoder, reduction: Reduction | None,
     }
 
 
-def _fitted(file: Path, seed: int, encoder: Encoder, n: int) -> Reduction:
-    """The reduction that the folder holds, or one fitted on some views of its first houses."""
-    reduction = Reduction(encoder.groups)
+def _kept(file: Path, given: Reduction | None, seed: int, encoder: Encoder, n: int) -> Reduction:
+    """The reduction that the folder holds, or else the given one or one fitted on some views of its first houses."""
     if file.exists():
-        reduction.load_state_dict(torch.load(file, weights_only=True))
+        reduction = _read(file, encoder)
+        if given and not all(map(torch.equal, given.state_dict().values(), reduction.state_dict().values())):
+            raise ValueError(f"{file} is another reduction than the given one; use another folder")
         return reduction
-    houses = tqdm(range(FITTED_ON), desc="reduction", disable=None)
-    tokens = np.concatenate([_draw(seed, number, encoder, None, n)["tokens"][::4] for number in houses])
-    reduction.fit(torch.from_numpy(tokens).float().flatten(0, 1))
-    torch.save(reduction.state_dict(), file)
+    if given is None:
+        houses = tqdm(range(FITTED_ON), desc="reduction", disable=None)
+        tokens = np.concatenate([_draw(seed, number, encoder, None, n)["tokens"][::4] for number in houses])
+        given = Reduction(encoder.groups).fit(torch.from_numpy(tokens).float().flatten(0, 1))
+    torch.save(given.state_dict(), file)
+    return given
+
+
+def _read(file: Path, encoder: Encoder) -> Reduction:
+    reduction = Reduction(encoder.groups)
+    reduction.load_state_dict(torch.load(file, weights_only=True))
     return reduction
 
 
@@ -103,10 +112,8 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.houses < 1 or args.seed < 0:
         parser.error("--houses must be at least 1 and --seed must not be negative")
-    encoder, reduction = EfficientNetLite0(), None
-    if args.reduction:
-        reduction = Reduction(encoder.groups)
-        reduction.load_state_dict(torch.load(args.reduction, weights_only=True))
+    encoder = EfficientNetLite0()
+    reduction = _read(args.reduction, encoder) if args.reduction else None
     make_pools(args.out, args.houses, args.seed, encoder, reduction)
 
 

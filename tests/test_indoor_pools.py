@@ -83,8 +83,14 @@ def same(a, b):
 def test_pools(tmp_path, reduction):
     """Each holds poses of its house, the moves between them, what they see, and tokens of what is seen there."""
     make(tmp_path, reduction=reduction)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["about.json", "houses-00000.npz", "houses-00002.npz"]
-    assert json.loads((tmp_path / "about.json").read_text()) == {"encoder": "colours", "seed": 0, "poses": N}
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "about.json",
+        "houses-00000.npz",
+        "houses-00002.npz",
+        "reduction.pt",
+    ]
+    about = {"encoder": "colours", "seed": 0, "poses": N, "ways": 64}
+    assert json.loads((tmp_path / "about.json").read_text()) == about
     found = contents(tmp_path)
     assert found["poses"].shape == (3, N, 3) and found["moves"].shape == found["sees"].shape == (3, N, N)
     assert found["tokens"].shape == (3, N, 16, 192) and found["tokens"].dtype == np.float16
@@ -114,6 +120,17 @@ def test_training_reads_them(tmp_path, reduction):
     assert len(houses) == 3
     np.testing.assert_array_equal(houses.pools[2].poses, found["poses"][2])
     np.testing.assert_array_equal(houses.tokens[2], found["tokens"][2])
+
+
+def test_pools_without_ways_are_refused_by_training(tmp_path, reduction):
+    """As they were once made."""
+    make(tmp_path, 1, reduction=reduction)
+    (file,) = tmp_path.glob("houses-*.npz")
+    with np.load(file) as chunk:
+        parts = {name: chunk[name] for name in chunk.files if name != "ways"}
+    np.savez(file, **parts)
+    with pytest.raises(ValueError, match="houses-00000.npz lacks ways: make the pools again"):
+        Houses(tmp_path)
 
 
 def test_the_same_seed_makes_the_same_pools_and_another_seed_others(tmp_path, reduction):
@@ -160,6 +177,8 @@ def test_pools_of_another_seed_or_encoder_are_refused(tmp_path, reduction):
             make(tmp_path, 1, reduction=reduction, **changes)
     with pytest.raises(ValueError, match="holds pools of .*, not of"):
         make_pools(tmp_path, 1, 0, Colours(), reduction, N + 1)
+    with pytest.raises(ValueError, match="reduction.pt is another reduction than the given one"):
+        make(tmp_path, 1, reduction=Reduction(GROUPS))
     assert files(tmp_path) == before
 
 

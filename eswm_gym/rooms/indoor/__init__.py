@@ -12,7 +12,7 @@ from eswm_gym.rooms.indoor.house import (
     draw_house,
     from_procthor,
 )
-from eswm_gym.rooms.indoor.pools import POSES, Pool, draw_pool, draw_ways
+from eswm_gym.rooms.indoor.pools import POSES, WAYS, Pool, draw_pool, draw_ways
 from eswm_gym.rooms.indoor.poses import (
     CELLS,
     N_DISPLACEMENTS,
@@ -47,6 +47,7 @@ __all__ = [
     "Room",
     "Space",
     "Surface",
+    "WAYS",
     "action_between",
     "displacement_class",
     "draw_bank",

@@ -134,7 +134,8 @@ def distance_to(points: np.ndarray, segments: np.ndarray) -> np.ndarray:
     """(..., S) float, distances of points (..., 2) from segments (S, 2, 2)."""
     start, along = segments[:, 0], segments[:, 1] - segments[:, 0]
     away = points[..., None, :] - start
-    share = ((away * along).sum(-1) / (along**2).sum(-1)).clip(0, 1)
+    length = np.maximum((along**2).sum(-1), np.finfo(float).tiny)  # a segment may be a point
+    share = ((away * along).sum(-1) / length).clip(0, 1)
     return np.linalg.norm(away - share[..., None] * along, axis=-1)
 
 

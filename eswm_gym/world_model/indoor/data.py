@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from eswm_gym.rooms.indoor import Asked, Pool, draw_bank, query_kinds
 from eswm_gym.rooms.transitions import END
 from eswm_gym.world_model.indoor.pose_mixtures import between, compose
-from eswm_gym.world_model.indoor.view_reader import READ, Overlap
+from eswm_gym.world_model.indoor.view_reader import READ
 
 FAR = 4.0  # metres; views further apart are not compared in training
 BANK_SIZES = (2, 6, 12, 32)
@@ -28,7 +29,7 @@ class Houses:
             something is in the way of going there.
 
     Raises:
-        ValueError: if the folder holds no pools.
+        ValueError: if the folder holds no pools, or some without ways, as they were once made.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -55,6 +56,10 @@ class Houses:
         """Read the files that have come since."""
         for file in sorted(set(self.folder.glob("houses-?????.npz")) - self._read):
             with np.load(file) as chunk:
+                if missing := {"ways", "blocked"} - set(chunk.files):
+                    raise ValueError(
+                        f"{file} lacks {', '.join(sorted(missing))}: make the pools again, in a new folder"
+                    )
                 self.pools += [
                     Pool(*one) for one in zip(*(chunk[key] for key in ("poses", "moves", "sees")), strict=True)
                 ]
@@ -128,7 +133,9 @@ class Glances(NamedTuple):
     unknown: Tensor
 
 
-def draw_glances(rng: np.random.Generator, houses: Houses, n_houses: int, n: int, overlap: Overlap) -> Glances:
+def draw_glances(
+    rng: np.random.Generator, houses: Houses, n_houses: int, n: int, overlap: Callable[[Tensor], Tensor]
+) -> Glances:
     """Ends of moves from given views; where the bank's views lie is known with an error, as it will be in use."""
     parts = []
     for house in houses.draw(rng, n_houses):

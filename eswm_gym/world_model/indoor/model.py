@@ -118,7 +118,7 @@ class IndoorModel(nn.Module):
         """
         looks = self.relative.look(torch.cat([start, end]))
         n, same = len(start), cosine(start, end) > EQUAL
-        direct, overlap = exactly(self.relative(looks, torch.arange(n), torch.arange(n) + n), same)
+        direct, overlap = exactly(self.relative(looks, first := torch.arange(n, device=start.device), first + n), same)
         if bank is None:
             return direct, -overlap
         (at_start, sure_start), (at_end, sure_end) = (
@@ -142,7 +142,7 @@ class IndoorModel(nn.Module):
         near = self.reader.overlap(relative[:, 1:]).topk(min(READ - 1, len(bank.pose)), 1).indices
         tokens = torch.cat([given[:, None], bank.tokens[near]], 1)
         relative = torch.cat([relative[:, :1], relative[:, 1:].gather(1, near[..., None].expand(-1, -1, 3))], 1)
-        return self.reader(tokens, relative, torch.ones(relative.shape[:2], dtype=torch.bool))
+        return self.reader(tokens, relative, torch.ones_like(relative[..., 0], dtype=torch.bool))
 
     def is_blocked(self, views: Tensor, action: Tensor) -> Tensor:
         """(Q, A) log-odds that something is in the way of actions (Q, A, 3) from where views (Q, 16, D) were taken."""
@@ -193,8 +193,8 @@ class IndoorModel(nn.Module):
     def _locate(self, bank: IndoorBank, views: Tensor, look: Look) -> tuple[PoseMixture, Tensor]:
         q, v = len(views), len(bank.tokens)
         every = Look(*(torch.cat(parts) for parts in zip(bank.look, look, strict=True)))
-        of_bank = torch.arange(v).expand(q, v)
-        of_views = (torch.arange(q) + v)[:, None].expand(q, v)
+        rows = torch.arange(v + q, device=views.device)
+        of_bank, of_views = rows[:v].expand(q, v), rows[v:, None].expand(q, v)
         same = cosine(views[:, None], bank.tokens[None]) > EQUAL
         said, overlap = exactly(self.relative(every, of_bank, of_views), same)
         held = same.any(1)  # no other view knows better
@@ -205,13 +205,13 @@ class IndoorModel(nn.Module):
 
     def _placed(self, look: Look, rows: Tensor, action: Tensor) -> Tensor:
         """(V, 3) the pose of each view: along transitions, and from one cluster to the next by views that overlap."""
-        n = len(look.whole)
-        pose, known = torch.zeros(n, 3), torch.zeros(n, dtype=torch.bool)
+        pose = action.new_zeros(len(look.whole), 3)
+        known = torch.zeros_like(pose[:, 0], dtype=torch.bool)
         known[0] = True
         along(pose, known, rows, action)
         while not known.all():  # a cluster that no move joins to the others: where all its views say together
             old, first = known.nonzero()[:, 0], int((~known).int().argmax())
-            offset, member = torch.zeros(n, 3), torch.zeros(n, dtype=torch.bool)
+            offset, member = torch.zeros_like(pose), torch.zeros_like(known)
             member[first] = True
             along(offset, member, rows, action)
             new = member.nonzero()[:, 0]

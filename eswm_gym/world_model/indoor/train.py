@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from eswm_gym.files import replacing
 from eswm_gym.rooms.indoor import Asked, Pool, displacement_class, draw_bank, draw_queries, rotation_class
 from eswm_gym.rooms.transitions import ACTION
 from eswm_gym.runs import Interrupt, falling, progress_bar
-from eswm_gym.world_model.indoor.data import BANK_SIZES, Houses, draw_glances, draw_pairs, draw_ways_of
+from eswm_gym.world_model.indoor.data import BANK_SIZES, Glances, Houses, Pairs, draw_glances, draw_pairs, draw_ways_of
 from eswm_gym.world_model.indoor.model import IndoorBank, IndoorConfig, IndoorModel
 from eswm_gym.world_model.indoor.pose_mixtures import between
 from eswm_gym.world_model.indoor.saving import save_indoor
@@ -46,6 +46,7 @@ class IndoorRun:
         seed: of weights and data.
         compiled: whether to use torch.compile.
         config: shape of the model.
+        device: where it trains; batches are drawn on the CPU.
     """
 
     def __init__(
@@ -56,11 +57,13 @@ class IndoorRun:
         seed: int,
         compiled: bool,
         config: IndoorConfig | None = None,
+        device: str = "cpu",
     ) -> None:
         torch.manual_seed(seed)
-        self.houses, self.out, self.seed = houses, out, seed
+        self.houses, self.out, self.seed, self.device = houses, out, seed, device
         self.model = IndoorModel(config or IndoorConfig())
         self.model.reduction.load_state_dict(reduction.state_dict())
+        self.model.to(device)
         self.seconds = dict.fromkeys(PARTS, 0.0)
         self.steps = dict.fromkeys(PARTS, 0)
         compare, read = self._compare, self._read
@@ -107,7 +110,7 @@ class IndoorRun:
             FileNotFoundError: if there is none.
             ValueError: if it is of another seed.
         """
-        state = torch.load(self.out / "checkpoint.pt", weights_only=True)
+        state = torch.load(self.out / "checkpoint.pt", "cpu", weights_only=True)
         if state["seed"] != self.seed:
             raise ValueError(f"{self.out} holds a run of seed {state['seed']}, not {self.seed}")
         self.model.load_state_dict(state["model"])
@@ -173,8 +176,9 @@ class IndoorRun:
     def _pose_loss(self, rng: np.random.Generator, compare: Callable[..., Any]) -> Tensor:
         """How two views lie to each other and whether they overlap, also as poses lie."""
         pairs = draw_pairs(rng, self.houses, HOUSES, N_PAIRS)
-        with fast():
-            actions, overlap = compare(_varied(rng, pairs.tokens), pairs.start, pairs.end)
+        pairs = Pairs(*self._moved(pairs._replace(tokens=_varied(rng, pairs.tokens))))
+        with fast(self.device):
+            actions, overlap = compare(pairs.tokens, pairs.start, pairs.end)
         by_pose = self.model.reader.overlap(pairs.action)
         return (
             -actions.log_prob(pairs.action).mean()
@@ -185,8 +189,9 @@ class IndoorRun:
     def _way_loss(self, rng: np.random.Generator) -> Tensor:
         """What is in the way, as each view tells."""
         tokens, to, blocked = draw_ways_of(rng, self.houses, MANY_HOUSES, N_VIEWS)
+        tokens, to, blocked = self._moved((_varied(rng, tokens), to, blocked))
         with torch.no_grad():
-            columns = self.model.relative.look(_varied(rng, tokens)).columns
+            columns = self.model.relative.look(tokens).columns
         return F.binary_cross_entropy_with_logits(self.model.ways(columns, to), blocked)
 
     def _read(self, *args: Tensor) -> tuple[Tensor, Tensor]:
@@ -194,9 +199,10 @@ class IndoorRun:
 
     def _view_loss(self, rng: np.random.Generator, read: Callable[..., Any]) -> Tensor:
         """Cosine distance of what is seen (paper), and whether that is known."""
-        glances = draw_glances(rng, self.houses, HOUSES, N_GLANCES, self.model.reader.overlap)
-        with fast():
-            seen, unknown = read(_varied(rng, glances.tokens), glances.relative, glances.there)
+        glances = draw_glances(rng, self.houses, HOUSES, N_GLANCES, self._overlap)
+        glances = Glances(*self._moved(glances._replace(tokens=_varied(rng, glances.tokens))))
+        with fast(self.device):
+            seen, unknown = read(glances.tokens, glances.relative, glances.there)
         far = 1 - F.cosine_similarity(seen.float().flatten(1), glances.target.flatten(1), dim=1)
         told = glances.known | glances.unknown
         # Sums over counts: in few houses, there may be none of a kind.
@@ -211,34 +217,42 @@ class IndoorRun:
         return torch.stack([self._trust_in(rng, house) for house in chosen]).mean()
 
     def _trust_in(self, rng: np.random.Generator, house: int) -> Tensor:
-        pool, tokens = self.houses.pools[house], self.houses.tokens[house].float()
+        pool, tokens = self.houses.pools[house], self.houses.tokens[house].to(self.device).float()
         queries = draw_queries(
             rng, pool, rows := draw_bank(rng, pool, int(rng.choice(BANK_SIZES))), N_QUERIES, (ACTION,)
         )
-        with fast():
+        with fast(self.device):
             bank = bank_of(self.model, pool, tokens, rows)
             actions, unknown = self.model.action_between(bank, tokens[queries.start], tokens[queries.end])
-        known = torch.from_numpy(queries.asked != Asked.UNKNOWN)
         true = pool.actions[queries.start, queries.end]
+        known, action, *right = self._moved(
+            torch.from_numpy(part)
+            for part in (queries.asked != Asked.UNKNOWN, true, displacement_class(true), rotation_class(true))
+        )
         doubt = F.binary_cross_entropy_with_logits(unknown, (~known).float())
         if not known.any():
             return doubt
-        displacement, rotation = actions.classes()
-        wrong = F.cross_entropy(displacement[known], torch.from_numpy(displacement_class(true))[known])
-        wrong = wrong + F.cross_entropy(rotation[known], torch.from_numpy(rotation_class(true))[known])
+        for said, of in zip(actions.classes(), right, strict=True):
+            doubt = doubt + F.cross_entropy(said[known], of[known])
         # One wild guess must not outweigh all others.
-        return doubt + wrong - actions.log_prob(torch.from_numpy(true).float())[known].clamp(min=-15).mean()
+        return doubt - actions.log_prob(action.float())[known].clamp(min=-15).mean()
+
+    def _overlap(self, relative: Tensor) -> Tensor:
+        return self.model.reader.overlap(relative.to(self.device)).cpu()
+
+    def _moved(self, batch: Iterable[Tensor]) -> Iterator[Tensor]:
+        return (part.to(self.device) for part in batch)
 
 
 def bank_of(model: IndoorModel, pool: Pool, tokens: Tensor, rows: np.ndarray) -> IndoorBank:
     """The bank of transitions between poses (N, 2) of a pool, as `IndoorModel.encode` finds it."""
     views = np.unique(rows)
-    pose = torch.from_numpy(pool.poses[views])
+    pose = torch.from_numpy(pool.poses[views]).to(tokens.device)
     return IndoorBank(
         tokens[views],
         model.relative.look(tokens[views]),
         between(pose[:1], pose),
-        torch.from_numpy(np.searchsorted(views, rows)),
+        torch.from_numpy(np.searchsorted(views, rows)).to(tokens.device),
     )
 
 
@@ -268,6 +282,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, help="or so many steps of each part")
     parser.add_argument("--seed", type=int, default=0, help="of weights and data (default 0)")
     parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in --out")
+    parser.add_argument(
+        "--device", choices=("auto", "cpu", "cuda", "mps"), default="auto", help="(default auto: a GPU if there is one)"
+    )
     parser.add_argument("--no-compile", action="store_true", help="do without torch.compile")
     args = parser.parse_args(argv)
     if not args.minutes > 0 or (args.steps is not None and args.steps <= 0) or args.seed < 0:
@@ -275,13 +292,15 @@ def main(argv: list[str] | None = None) -> None:
     config, houses = IndoorConfig(), Houses(args.pools)
     reduction = Reduction(config.groups, config.kept)
     reduction.load_state_dict(torch.load(args.pools / "reduction.pt", weights_only=True))
-    run = IndoorRun(houses, reduction, args.out, args.seed, not args.no_compile, config)
+    device = args.device
+    if device == "auto":
+        found = torch.accelerator.current_accelerator(check_available=True)
+        device = "cpu" if found is None else found.type
+    run = IndoorRun(houses, reduction, args.out, args.seed, not args.no_compile, config, device)
     if args.resume:
         run.resume()
-    print(
-        f"indoor: {sum(p.numel() for p in run.model.parameters()) / 1e6:.2f} M parameters, {len(run.houses)} houses",
-        flush=True,
-    )
+    size = sum(p.numel() for p in run.model.parameters())
+    print(f"indoor: {size / 1e6:.2f} M parameters on {device}, {len(run.houses)} houses", flush=True)
     if run.train(args.minutes, args.steps):
         path = args.out / "indoor.safetensors"
         save_indoor(

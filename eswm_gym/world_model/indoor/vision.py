@@ -150,6 +150,7 @@ def scaled(pictures: np.ndarray, pixels: int) -> Tensor:
     return x.contiguous(memory_format=torch.channels_last)
 
 
-def fast() -> torch.autocast:
-    """bfloat16 where the processor is fast at it."""
-    return torch.autocast("cpu", torch.bfloat16, enabled="AVX512" in torch.backends.cpu.get_cpu_capability())
+def fast(device: str = "cpu") -> torch.autocast:
+    """bfloat16 where the device, such as "cpu" or "cuda", is fast at it."""
+    quick = device != "cpu" or "AVX512" in torch.backends.cpu.get_cpu_capability()
+    return torch.autocast(device, torch.bfloat16, enabled=quick)

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -267,3 +268,22 @@ def test_banks_of_training_are_those_that_are_encoded(run_in, tmp_path, pools_fo
     torch.testing.assert_close(known.look.whole[order], found.look.whole, atol=1e-4, rtol=1e-4)
     pose = known.pose[order]
     torch.testing.assert_close(train.between(pose[:1], pose), found.pose, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("part", ["poses", "ways"])
+def test_batches_go_to_the_device_of_the_model(pools_folder, tmp_path, monkeypatch, part):
+    """Tensors of torch's "meta" device hold nothing, but they refuse to be mixed with others as those of a GPU do."""
+    monkeypatch.setattr(train, "fast", lambda device: nullcontext())  # it knows no autocast
+    reduction = Reduction(CONFIG.groups, CONFIG.kept)
+    run = IndoorRun(Houses(pools_folder), reduction, tmp_path, 0, compiled=False, config=CONFIG, device="meta")
+    assert run.losses[part](np.random.default_rng(0)).device.type == "meta"
+
+
+def test_a_bank_and_answers_on_the_device_of_the_model(pools_folder, run_in, tmp_path):
+    model, houses = run_in(tmp_path).model.to("meta"), Houses(pools_folder)
+    tokens = houses.tokens[0].float().to("meta")
+    bank = bank_of(model, houses.pools[0], tokens, np.array([[0, 1], [1, 2], [3, 2]]))
+    assert {part.device.type for part in (bank.tokens, *bank.look, bank.pose, bank.rows)} == {"meta"}
+    actions, unknown = model.action_between(bank, tokens[:5], tokens[5:10])
+    assert {part.device.type for part in (*actions, *actions.classes(), unknown)} == {"meta"}
+    assert model.view_after(bank, tokens[:5], tokens.new_zeros(5, 3))[0].device.type == "meta"
