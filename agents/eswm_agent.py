@@ -119,6 +119,8 @@ class ESWMAgent(Agent):
     def reset(self, obs: Observation, info: Info, keep_memories: bool = False) -> None:
         """Begin an episode, with `info["memory_bank"]` if there is one.
 
+        Of a bank with more transitions than the capacity it keeps those that join states, and the newest of the others.
+
         Args:
             obs, info: what the environment's `reset` returned. `obs["actions"]`, if it is there, has the model's
                 numbers of the environment's actions, see `NumberedActions`.
@@ -126,7 +128,7 @@ class ESWMAgent(Agent):
             keep_memories: whether this is another episode in the same world, whose map is kept.
 
         Raises:
-            ValueError: if the bank does not fit the model's vocabulary or the capacity, or the model lacks an action.
+            ValueError: if the bank does not fit the model's vocabulary, or the model lacks an action.
         """
         require_state(obs)
         self.number(obs["state"])  # refuses what is no state for this model, before its bank is read

@@ -44,7 +44,7 @@ class Knowledge(ABC):
         table: where moves end, as imagined, with named places among the states; None if it has to be imagined anew.
 
     Raises:
-        ValueError: if the memories do not fit the model's vocabulary or the capacity.
+        ValueError: if the memories do not fit the model's vocabulary.
     """
 
     states: ClassVar[str]  # what states are, in messages
@@ -54,7 +54,7 @@ class Knowledge(ABC):
 
     def __init__(self, model: ESWM, config: AgentConfig, memories: Iterable = ()) -> None:
         self.model, self.config = model, config
-        self.memory = MemoryBank(memories, config.capacity, model.config.n_actions)
+        self.memory = MemoryBank.holding(memories, config.capacity, model.config.n_actions)
         self.check(*self.memory.states)
         self.ruled_out = MemoryBank(n_actions=model.config.n_actions)
         self.goal: int | None = None

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from networkx.utils import UnionFind
 
 from eswm_gym.state_numbers import StateNumbers
 
@@ -41,6 +42,26 @@ class MemoryBank:
                 if self.is_full and (source, action) not in self._ends:
                     raise ValueError(f"more than the bank's capacity of {capacity} transitions")
                 self.add(source, action, end)
+
+    @classmethod
+    def holding(cls, transitions: Iterable, capacity: int | None, n_actions: int | None = None) -> MemoryBank:
+        """A bank of any number of transitions; of too many it keeps those that join states, and the newest of others.
+
+        The others are the first that it will forget.
+
+        Raises:
+            ValueError: if one of them is no transition.
+        """
+        every = cls(transitions, n_actions=n_actions)
+        if capacity is None or len(every) <= capacity:
+            return cls(every, capacity, n_actions)
+        joined, joins, others = UnionFind(), list[Transition](), list[Transition]()
+        for transition in every:
+            source, _, end = transition
+            (others if joined[source] == joined[end] else joins).append(transition)
+            joined.union(source, end)
+        joins = joins[-capacity:]
+        return cls([*others[len(others) + len(joins) - capacity :], *joins], capacity, n_actions)
 
     @classmethod
     def from_minari(

@@ -2,6 +2,7 @@
 
 from eswm_gym.agents.baselines.a2c_lstm import A2CLSTMAgent
 from eswm_gym.agents.baselines.blind_explorer import BlindFrontierAgent
+from eswm_gym.agents.baselines.cscg import CSCGAgent
 from eswm_gym.agents.baselines.epn import EPNAgent
 from eswm_gym.agents.baselines.explorers import LatticeFrontierAgent, OracleExplorer
 from eswm_gym.agents.baselines.graph_agents import MemoryGraphAgent, PathIntegrationAgent
@@ -14,6 +15,7 @@ from eswm_gym.agents.baselines.random_agent import RandomAgent
 __all__ = [
     "A2CLSTMAgent",
     "BlindFrontierAgent",
+    "CSCGAgent",
     "EPNAgent",
     "GridOracle",
     "GridOracleExplorer",

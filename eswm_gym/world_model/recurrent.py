@@ -23,6 +23,7 @@ from eswm_gym.world_model.tokens import TokenModel, lengths
 CONVOLUTION = 4  # how many tokens Mamba's convolution sees
 EXPANSION = 2  # channels of Mamba for each of a token
 STATE = 16  # numbers that Mamba keeps of each channel
+KEPT = 12  # tokens
 CHUNK = 32  # sequences that Mamba scans at a time: as many as a processor's cache holds
 
 
@@ -72,10 +73,17 @@ class Recurrent(TokenModel):
 
 
 class LSTMBlock(nn.LSTM):
-    """One layer of an LSTM."""
+    """One layer of an LSTM.
+
+    Its cells forget after 1 to `KEPT` tokens at first, evenly (Tallec and Ollivier 2018, "chrono initialization"). As
+    PyTorch begins, all forget half at each token, and nothing is learned.
+    """
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim, dim, batch_first=True)
+        kept = torch.empty(dim).uniform_(1, KEPT).log()
+        nn.init.zeros_(self.bias_hh_l0)
+        self.bias_ih_l0.data = torch.cat([-kept / 2, kept, torch.zeros(2 * dim)])  # in, forget, cell, out
 
     def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
         """(S, N, dim) hidden states from tokens (S, N, dim)."""

@@ -21,6 +21,7 @@ class ProblemStream(IterableDataset):
 
     Args:
         sources: the mixture; every batch comes from one of them.
+        lessons: what comes before it, as (batches, source), one after the other.
         rooms, queries: B and Q.
         seed: seed of the run.
         rank: which of the training processes this is.
@@ -28,16 +29,26 @@ class ProblemStream(IterableDataset):
     """
 
     def __init__(
-        self, sources: Sequence[Source], rooms: int, queries: int, seed: int, rank: int = 0, first: int = 0
+        self,
+        sources: Sequence[Source],
+        rooms: int,
+        queries: int,
+        seed: int,
+        rank: int = 0,
+        first: int = 0,
+        lessons: Sequence[tuple[int, Source]] = (),
     ) -> None:
         self.sources, self.rooms, self.queries = sources, rooms, queries
+        self.lessons = [source for batches, source in lessons for _ in range(batches)]
         self.seed, self.rank, self.first = seed, rank, first
 
     def batch(self, step: int) -> Problems:
         """The batch of this step: the source is the same in every process, the rooms are not."""
+        rng = np.random.default_rng([self.seed, step, 1 + self.rank])
+        if step < len(self.lessons):
+            return to_tensors(self.lessons[step].draw(rng, self.rooms, self.queries))
         share = np.array([source.share for source in self.sources])
         chosen = np.random.default_rng([self.seed, step]).choice(len(share), p=share / share.sum())
-        rng = np.random.default_rng([self.seed, step, 1 + self.rank])
         return to_tensors(self.sources[chosen].draw(rng, self.rooms, self.queries))
 
     def __iter__(self) -> Iterator[Problems]:

@@ -152,7 +152,9 @@ class Run:
             Whether the run is complete; False after Ctrl-C.
         """
         fabric, preset = self.fabric, self.preset
-        stream = ProblemStream(preset.sources, preset.rooms, preset.queries, self.seed, fabric.global_rank, self.step)
+        stream = ProblemStream(
+            preset.sources, preset.rooms, preset.queries, self.seed, fabric.global_rank, self.step, preset.lessons
+        )
         pin = fabric.device.type == "cuda"
         loader = iter(DataLoader(stream, None, num_workers=workers, pin_memory=pin, worker_init_fn=_leave_ctrl_c_alone))
         bar = progress_bar(fabric.is_global_zero)
@@ -188,7 +190,8 @@ class Run:
 
     def _compile(self) -> None:
         """Pass a batch of each size forth and back once, which is when torch.compile compiles for it."""
-        sources = {source.capacity: source for source in self.preset.sources}
+        lessons = (source for _, source in self.preset.lessons)
+        sources = {source.capacity: source for source in (*lessons, *self.preset.sources)}
         if self.fabric.is_global_zero:
             print(f"compiling for banks of {', '.join(map(str, sorted(sources)))} memories ...", flush=True)
         begun = time.monotonic()

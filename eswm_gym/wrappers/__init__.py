@@ -2,6 +2,7 @@
 
 from eswm_gym.wrappers.action_mask_observation import ActionMaskObservation
 from eswm_gym.wrappers.discrete_states import AbsoluteMoves, DiscreteStates, Poses
+from eswm_gym.wrappers.disturbances import MovingWalls, SharedState, Slips, WrongStates
 from eswm_gym.wrappers.episodic_memory import EpisodicMemory
 from eswm_gym.wrappers.fixed_room import FixedRoom
 from eswm_gym.wrappers.for_sb3 import for_sb3
@@ -21,7 +22,11 @@ __all__ = [
     "ManyGoals",
     "MemoryBankObservation",
     "MiniGridViews",
+    "MovingWalls",
     "Poses",
+    "SharedState",
+    "Slips",
     "ViewErrors",
+    "WrongStates",
     "for_sb3",
 ]

@@ -81,3 +81,27 @@ def test_too_many_transitions_are_refused():
         MemoryBank([(0, 0, 1), (1, 0, 2), (2, 0, 3)], capacity=2)
     with pytest.raises(ValueError, match="capacity"):
         MemoryBank(capacity=0)
+
+
+MANY = [(0, 0, 1), (1, 3, 0), (1, 0, 2), (2, 2, 2), (3, 0, 4), (2, 3, 1), (4, 0, 4)]
+JOINS = [(0, 0, 1), (1, 0, 2), (3, 0, 4)]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "kept"),
+    [
+        (None, MANY),
+        (7, MANY),
+        (5, [(2, 3, 1), (4, 0, 4), *JOINS]),  # the newest of the reverses and bumps come first, and go first
+        (3, JOINS),
+        (2, JOINS[1:]),
+    ],
+)
+def test_of_too_many_transitions_those_are_held_that_join_states(capacity, kept):
+    bank = MemoryBank.holding(MANY, capacity, 6)
+    assert (list(bank), bank.capacity, bank.n_actions) == (kept, capacity, 6)
+
+
+def test_what_is_no_transition_is_refused_also_where_it_would_not_be_held():
+    with pytest.raises(ValueError, match="action from 0 to 3, got .0, 4, 0."):
+        MemoryBank.holding([*MANY, (0, 4, 0)], 2, 4)

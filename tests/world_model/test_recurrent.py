@@ -7,7 +7,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eswm_gym.world_model.recurrent import MambaBlock, Recurrent, RecurrentConfig, Scan, advance, advance_gradient
+from eswm_gym.world_model.recurrent import (
+    LSTMBlock,
+    MambaBlock,
+    Recurrent,
+    RecurrentConfig,
+    Scan,
+    advance,
+    advance_gradient,
+)
 
 few = settings(max_examples=10)
 CONFIGS = [
@@ -119,3 +127,13 @@ def test_compiling_one_block_of_mamba_leaves_others_as_they_are():
     one.load_state_dict(other.state_dict())
     x = torch.randn(2, 5, 24)
     torch.testing.assert_close(one(x), other(x))
+
+
+def test_an_lstm_begins_with_cells_that_remember():
+    """Cells of one layer forget after 1 to 12 tokens: by forget gates alone, of an input of 0, evenly spread."""
+    torch.manual_seed(0)
+    block = LSTMBlock(600)
+    forget = (block.bias_ih_l0 + block.bias_hh_l0)[600:1200].sigmoid().detach()
+    lasts = 1 / (1 - forget) - 1  # expected tokens until one is forgotten
+    assert lasts.min() >= 1 and lasts.max() <= 12
+    assert lasts.mean().item() == pytest.approx(6.5, abs=0.5)

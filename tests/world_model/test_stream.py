@@ -55,3 +55,14 @@ def test_a_loader_gives_the_batches_in_order_from_the_first_on(workers, first):
     loader = DataLoader(stream(first=first), batch_size=None, num_workers=workers)
     for step, batch in enumerate(itertools.islice(loader, 7), start=first):
         assert same(batch, stream().batch(step))
+
+
+def test_lessons_come_first_one_after_the_other():
+    """Two batches of one source, three of another, then the mixture as it would be without lessons."""
+    one, other = LatticeSource(SMALL), LatticeSource(RoomConfig.random_wall(1, observed=3, wall_length=(0, 1)))
+    taught = ProblemStream((LatticeSource(LARGE),), 4, 5, seed=0, lessons=((2, one), (3, other)))
+    assert [taught.batch(step).memories.shape[1] for step in range(8)] == [6, 6, 2, 2, 2, 18, 18, 18]
+    plain = ProblemStream((LatticeSource(LARGE),), 4, 5, seed=0)
+    assert same(taught.batch(6), plain.batch(6))
+    again = ProblemStream((LatticeSource(LARGE),), 4, 5, seed=0, first=1, lessons=((2, one), (3, other)))
+    assert same(next(iter(again)), taught.batch(1))

@@ -12,7 +12,15 @@ from eswm_gym.rooms.lattice.geometry import (
     hex_lattice,
     reverse_action,
 )
-from eswm_gym.rooms.lattice.queries import PAPER_MIX, TRAINING_MIX, UNSEEN_ONLY, QueryBatch, draw_queries, move_kinds
+from eswm_gym.rooms.lattice.queries import (
+    PAPER_MIX,
+    SEEN_ONLY,
+    TRAINING_MIX,
+    UNSEEN_ONLY,
+    QueryBatch,
+    draw_queries,
+    move_kinds,
+)
 from eswm_gym.rooms.lattice.regions import RegionConfig
 from eswm_gym.rooms.lattice.room import Room
 from eswm_gym.rooms.lattice.scattered import ScatteredConfig
@@ -35,6 +43,7 @@ __all__ = [
     "N_ACTIONS",
     "N_NAMES",
     "PAPER_MIX",
+    "SEEN_ONLY",
     "TRAINING_MIX",
     "UNSEEN_ONLY",
     "BankBatch",

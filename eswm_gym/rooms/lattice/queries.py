@@ -13,6 +13,7 @@ from eswm_gym.rooms.transitions import Kind, draw_weighted
 PAPER_MIX = (0.68, 0.15, 0.17, 0.0)
 TRAINING_MIX = (0.66, 0.12, 0.19, 0.03)
 UNSEEN_ONLY = (1.0, 0.0, 0.0, 0.0)
+SEEN_ONLY = (0.0, 1.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
