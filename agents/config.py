@@ -23,8 +23,8 @@ class AgentConfig:
         exploration: "frontier", "frontier-unordered", or "uncertainty", the paper's rule; see
             `eswm_gym.agents.exploration`.
         algorithm: "dijkstra", "astar" or "greedy"; see `ESWMAgent.plan`.
-        cost: "steps", "caution" or "uncertainty", what a plan minimises; see `eswm_gym.agents.search`. None: "steps" in
-            the rooms of this package, "caution" in worlds of others, where a wrong step may end the episode.
+        cost: "steps", "tries", "caution" or "uncertainty", what a plan minimises; see `eswm_gym.agents.search`. None:
+            "steps" in the rooms of this package, "caution" in worlds of others, where a wrong step may end the episode.
         capacity: the greatest number of transitions in the bank; None: as many as the model was trained for.
         confidence: an outcome of at most this probability is uncertain.
         window: the model reads windows of so many states of a world of any size, see `LargeMap`. None: it reads the

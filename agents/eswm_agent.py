@@ -183,7 +183,7 @@ class ESWMAgent(Agent):
             algorithm: "dijkstra" (paper: algorithm "Dijkstra-Style Pathfinding"); "astar", guided by distances in
                 the latent space, which expands fewer states and may miss the best way now and then; or "greedy",
                 straight down those distances (both: section "Planning by Guided Imagination"). None: the agent's.
-            cost: "steps", or "caution" or "uncertainty", which prefer what the model is sure of; see `search`. None:
+            cost: "steps", or "tries", "caution" or "uncertainty", which prefer what is sure; see `search`. None:
                 the agent's.
             horizon: longest plan.
 
@@ -325,6 +325,8 @@ class ESWMAgent(Agent):
         goal = goal_of(obs)
         if not self.route and goal is not None and len(self.memory):
             plan = self.plan(state, goal)
+            if not plan.found and self.knowledge.reconsider():
+                plan = self.plan(state, goal)
             self.route = list(zip(plan.actions, plan.states[1:], strict=True))
         return bool(self.route)
 

@@ -210,6 +210,10 @@ class Knowledge(ABC):
         """Keep what is known for another episode in the same world."""
         return None
 
+    def reconsider(self) -> bool:
+        """Take back what was concluded from little, where no way is known; returns whether there is any."""
+        return False
+
     def avoid(self, state: int) -> None:
         """Keep in mind that an episode ended in a state without success. By default, nothing."""
         return None
@@ -241,6 +245,9 @@ class Knowledge(ABC):
             "table": to_lists(self.table),
             "latent": None,
             "named": None,
+            "seen": [],
+            "blocked": [],
+            "suspended": [],
             "goal": self.goal,
         }
 

@@ -18,7 +18,7 @@ from eswm_gym.checks import require_choices
 from eswm_gym.rooms.transitions import END, MASKED, pad
 from eswm_gym.world_model import ESWM, EncodedBank
 
-COSTS = ("steps", "caution", "uncertainty")
+COSTS = ("steps", "tries", "caution", "uncertainty")
 CERTAIN_MOVE = 1e-3  # the cost of a certain move when the cost is the uncertainty
 CAUTION = 30.0  # steps that a move costs besides itself, per nat of its surprise, when the cost is "caution"
 UNKNOWN = -1  # "I don't know", or a move that was not imagined
@@ -192,7 +192,8 @@ def search(
         table: the transitions to plan with.
         start, goal: states.
         horizon: longest plan; None: as many moves as there are states.
-        cost: "steps": the shortest plan and, among the shortest, the most probable. "uncertainty": a move costs
+        cost: "steps": the shortest plan and, among the shortest, the most probable. "tries": a move costs 1 / p, as
+            often as it has to be tried until it succeeds. "uncertainty": a move costs
             -log p and `CERTAIN_MOVE`, so that certain moves are not free. "caution": between the two, a move costs
             1 - `CAUTION` log p.
         distance: A*'s heuristic, from each state to the goal in the unit of the cost; None for Dijkstra's algorithm.
@@ -210,7 +211,12 @@ def search(
     bounded = horizon is not None and not (cost == "steps" and distance is None)
     horizon = len(row) if horizon is None else horizon
     surprise = -np.log(np.maximum(table.probability, 1e-12))
-    price = {"steps": np.ones_like(surprise), "caution": 1 + CAUTION * surprise}.get(cost, surprise + CERTAIN_MOVE)
+    price = {
+        "steps": np.ones_like(surprise),
+        "tries": np.exp(surprise),
+        "caution": 1 + CAUTION * surprise,
+        "uncertainty": surprise + CERTAIN_MOVE,
+    }[cost]
 
     def ahead(state: int) -> float:
         return 0.0 if distance is None else distance.get(state, math.inf)

@@ -57,6 +57,7 @@ def load_agent(kind: type[AgentT], path: str | Path, device: str = "cpu", model:
         agent = kind(model, **saved["options"])
         if "numbers" in saved:
             agent._begin((), tuple(saved["numbers"]))
+        saved = {"seen": [], "blocked": [], "suspended": [], **saved}  # agents of old did not doubt
         if missing := agent.knowledge.to_dict().keys() - saved:
             raise LookupError(f"it lacks {sorted(missing)}")
         agent.knowledge.load_dict(saved)

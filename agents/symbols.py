@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from eswm_gym.agents.knowledge import Knowledge, knowledge_for, to_arrays, to_li
 from eswm_gym.agents.latent_map import LatentMap, latent_maps
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.agents.places import Place, PlaceMap
-from eswm_gym.agents.planning import UNKNOWN, imagine_tables
+from eswm_gym.agents.planning import UNKNOWN, Plan, imagine_tables, search
 from eswm_gym.agents.states import symbol_of
 from eswm_gym.world_model import ESWM
 from eswm_gym.world_model.codecs import IntegerCodec
@@ -33,8 +34,18 @@ class SymbolKnowledge(Knowledge):
     how unknown places lie to each other. A location that turns out to be blocked keeps its place on this map, while the
     memories of its state are deleted.
 
+    One observation is not believed against what is known, since an action may have slipped, or a state may have been
+    seen wrongly: a move leads where it led most often, and plans expect as many tries as it took. A move that is
+    blocked counts at once, but what is forgotten then comes back when its state is seen again, or where no way is known
+    without it.
+
     Attributes:
         map: the named places.
+        seen: how often moves ended where, of those that did not always end in one state; what was known before counts
+            as once.
+        blocked: moves that were blocked since they last led on.
+        suspended: by state, the wall in its place and the memories that were forgotten when a first move to it was
+            blocked.
         latent: where the remembered states lie in the latent space; None if that has to be computed anew.
         named: the state where the agent has named the ends of moves since its last move.
     """
@@ -46,6 +57,9 @@ class SymbolKnowledge(Knowledge):
         self.map = PlaceMap(model.config.n_states)
         self.latent: LatentMap | None = None
         self.named: int | None = None
+        self.seen: dict[tuple[int, int], Counter[int]] = {}
+        self.blocked: set[tuple[int, int]] = set()
+        self.suspended: dict[int, tuple[int, list[Transition]]] = {}
 
     def number(self, shown: Any) -> int:
         return symbol_of(shown)
@@ -114,7 +128,68 @@ class SymbolKnowledge(Knowledge):
 
     def learn(self, happened: Transition, goal: Any = None) -> list[Transition]:
         self.named = None
-        return super().learn(happened, goal)
+        if self._is_doubtful(happened):
+            return []
+        state, action, end = happened
+        if end != state:
+            self.blocked.discard((state, action))
+        known = self.memory.end_of(state, action)
+        forgotten = super().learn(happened, goal)
+        if known in self.suspended and end == state:
+            self.suspended[known][1].append((state, action, known))
+        if end in self.suspended:
+            self._restore(end)
+        return forgotten
+
+    def search(self, start: int, goal: int, horizon: int | None, cost: str) -> Plan:
+        if cost != "steps" or not self.seen:
+            return super().search(start, goal, horizon, cost)
+        table = self.imagined(start)
+        share = np.ones_like(table.probability)
+        for (state, action), ends in self.seen.items():
+            if (row := table.row(state)) is not None:
+                share[row, action] = max(ends[int(table.end[row, action])], 1) / ends.total()
+        return search(replace(table, probability=share), start, goal, horizon, "tries")
+
+    def reconsider(self) -> bool:
+        """Take back the walls that one blocked move alone told of; returns whether there are any."""
+        found = bool(self.suspended)
+        for state in list(self.suspended):
+            self._restore(state)
+        return found
+
+    def _is_doubtful(self, happened: Transition) -> bool:
+        """Count a transition; whether it contradicts what the agent is sure of and has seen as often."""
+        state, action, end = happened
+        expected, seen = self.expected(state, action), self.seen.get((state, action))
+        if seen is None:
+            if expected == end or not self._is_sure(happened, expected):
+                return False
+            seen = self.seen[state, action] = Counter({expected: 1})
+        seen[end] += 1
+        return end not in (state, expected) and seen[end] <= seen[expected]
+
+    def _is_sure(self, happened: Transition, expected: int) -> bool:
+        """Whether the agent is so sure of another end that one observation does not count against it."""
+        state, action, end = happened
+        if not self.config.adapt or expected == UNKNOWN or expected in self.map.kind or end == state:
+            return False
+        if expected == state:  # a wall may be gone; but not if another move leads there
+            return self.table is not None and end in self.table.ends_of(state)
+        row = None if self.table is None else self.table.row(state)
+        imagined = 0.0 if row is None else self.table.probability[row, action]  # type: ignore[union-attr]
+        return self.memory.end_of(state, action) is not None or imagined > self.config.confidence
+
+    def _restore(self, state: int) -> None:
+        """Remember again what was forgotten of a state that was taken for a wall."""
+        wall, forgotten = self.suspended.pop(state)
+        for source, action, _ in self.map.rename(wall, state):
+            if self.memory.end_of(source, action) == source:
+                self.memory.forget(source, action)
+        for transition in forgotten:
+            if self.memory.end_of(*transition[:2]) is None:
+                self.memory.add(*transition)
+        self.table = None
 
     def _revise(self, expected: int, happened: Transition, goal: Any) -> tuple[Transition, list[Transition]]:
         if expected in self.map.kind:
@@ -157,6 +232,9 @@ class SymbolKnowledge(Knowledge):
                     self.map.moves.add(source, move, target)
             self.map.rename(expected, wall)
             self._rename_in_table(expected, wall)
+            if (state, action) not in self.blocked:
+                self.blocked.add((state, action))
+                self.suspended[expected] = wall, forgotten
         return forgotten
 
     def _forget_bumps_into(self, happened: Transition) -> list[Transition]:
@@ -198,6 +276,9 @@ class SymbolKnowledge(Knowledge):
             "next_place": self.map.next_name,
             "latent": to_lists(self.latent),
             "named": self.named,
+            "seen": [[*move, list(ends.items())] for move, ends in self.seen.items()],
+            "blocked": sorted(self.blocked),
+            "suspended": [[state, *kept] for state, kept in self.suspended.items()],
         }
 
     def load_dict(self, saved: Mapping[str, Any]) -> None:
@@ -207,3 +288,6 @@ class SymbolKnowledge(Knowledge):
         self.map.next_name = saved["next_place"]
         self.latent = to_arrays(LatentMap, saved["latent"])
         self.named = saved["named"]
+        self.seen = {(s, a): Counter(dict(ends)) for s, a, ends in saved["seen"]}
+        self.blocked = {(s, a) for s, a in saved["blocked"]}
+        self.suspended = {state: (wall, [(s, a, e) for s, a, e in kept]) for state, wall, kept in saved["suspended"]}

@@ -107,7 +107,7 @@ def shaped(level: float, seed: int) -> Begun:
 FACTORS: Mapping[str, tuple[Callable[[float, int], Begun], tuple[float, ...]]] = {
     "slip": (partial(wrapped, Slips), (0, 0.05, 0.1, 0.2, 0.3)),
     "wrong-state": (partial(wrapped, WrongStates), (0, 0.02, 0.05, 0.1, 0.2)),
-    "walls-drift": (partial(wrapped, MovingWalls), (0, 0.05, 0.1, 0.2, 0.4)),
+    "walls-drift": (partial(wrapped, MovingWalls), (0, 0.1, 0.25, 0.5, 1)),
     "aliasing": (lambda level, seed: wrapped(SharedState, int(level), seed), (1, 2, 3, 4, 6, 8)),
     "stale": (stale, (0, 0.17, 0.33, 0.67, 1)),
     "bank-size": (sized, (0.1, 0.25, 0.5, 1, 2, 3)),
@@ -174,7 +174,7 @@ def walk(setup: Setup, rng: np.random.Generator) -> np.ndarray:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = agent_parser(__doc__, 200, "at each level of each factor")
+    options = agent_parser(__doc__, 60, "at each level of each factor")
     options.add_settings(FACTORS)
     args = options.parse_args(argv)
     seeds = room_seeds(args.seed, 8 if args.quick else args.episodes)

@@ -73,7 +73,8 @@ class WrongStates(Disturbance):
     def _shown(self, obs: dict[str, Any]) -> dict[str, Any]:
         if not self._happens():
             return obs
-        states = self.env.unwrapped.layout.states
+        room: Any = self.env.unwrapped
+        states = room.layout.states
         return {**obs, "state": int(self.random.choice(states[states != obs["state"]]))}
 
 
@@ -88,8 +89,9 @@ class MovingWalls(Disturbance):
     ) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
         if self._happens() and not terminated:
             self._move()
+            room: Any = self.env.unwrapped
             if "shortest_path_length" in info:
-                info = {**info, "shortest_path_length": self.env.unwrapped.shortest_path_length}
+                info = {**info, "shortest_path_length": room.shortest_path_length}
         return super().follow(action, obs, reward, terminated, truncated, info)
 
     def _move(self) -> None:

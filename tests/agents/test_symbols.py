@@ -79,12 +79,78 @@ def test_a_goal_that_cannot_be_reached_from_here_is_not_forgotten(small):
 
 
 def test_another_state_than_remembered(small):
-    """A state where the agent expected another is no wall: what it remembers of the other one is outdated."""
-    agent = ESWMAgent(TrueModel(small), seed=0)
-    agent.reset({"state": 0}, {"memory_bank": [(0, 0, 1), (1, 0, 2), (5, 3, 4)]})
+    """Seen twice, a state where the agent expected another is no wall: what it remembers of the other is outdated."""
+    agent, bank = ESWMAgent(TrueModel(small), seed=0), [(0, 0, 1), (1, 0, 2), (5, 3, 4)]
+    agent.reset({"state": 0}, {"memory_bank": bank})
     agent.observe({"state": 0}, 0, {"state": 30}, info := {})
+    assert sorted(agent.memory) == bank and not info
+    agent.observe({"state": 0}, 0, {"state": 30}, info)
     assert sorted(info["forgotten"]) == [(0, 0, 1), (1, 0, 2)]
     assert sorted(agent.memory) == [(0, 0, 30), (5, 3, 4)] and not agent.knowledge.map.kind
+
+
+def told(agent, *moves):
+    """Let an agent see moves (state, action, end); all that it forgot."""
+    info = {}
+    for state, action, end in moves:
+        agent.observe({"state": state}, action, {"state": end}, info)
+    return info.get("forgotten", [])
+
+
+def test_a_move_leads_where_it_led_most_often(small):
+    """What the bank says counts as once: a second observation in a row is believed, one that slipped is not."""
+    bank, new, old = [(0, 0, 1), (1, 0, 2), (0, 5, 4)], (0, 0, 4), (0, 0, 1)
+    for seen, end in (
+        ([new], 1),
+        ([new, new], 4),
+        ([new, old, new], 1),  # two each
+        ([new, old, new, new], 4),
+        ([new, new, old], 4),  # again two each: what is believed by now stays
+        ([new, new, old, old], 1),
+    ):
+        agent = ESWMAgent(TrueModel(small), seed=0)
+        agent.reset({"state": 0}, {"memory_bank": bank})
+        told(agent, *seen)
+        assert agent.memory.end_of(0, 0) == end, seen
+
+
+def test_one_slip_and_one_wrong_state_forget_nothing(small):
+    """Neither of what is remembered nor of what the model is sure of."""
+    agent = ESWMAgent(TrueModel(small), seed=0)
+    bank = [(0, 0, 1), (1, 0, 2), (5, 3, 4), (0, 5, 4)]
+    agent.reset({"state": 0}, {"memory_bank": bank})
+    assert agent.imagined(0).ends_of(1)[3] == 0  # imagined
+    assert told(agent, (0, 0, 4), (1, 3, 5), (1, 0, 30)) == []
+    assert sorted(agent.memory) == sorted(bank)
+
+
+def test_plans_expect_as_many_tries_as_it_took(small):
+    """Once a move has failed twice of three times it counts as three moves: the way round is as short or shorter."""
+    agent = ESWMAgent(TrueModel(small), seed=0)
+    agent.reset({"state": 0}, {"memory_bank": small.memory_bank(np.random.default_rng(0))})
+    assert agent.plan(0, 1).actions == (0,)
+    for _ in range(3):
+        told(agent, (0, 0, 0 + 4), (0, 0, 1))
+    assert agent.plan(0, 1).actions == (0,)  # four times of seven: 7 / 4 of a move, two moves round it
+    told(agent, (0, 0, 4))
+    assert len(agent.plan(0, 1)) == 2
+
+
+def test_a_wall_that_one_blocked_move_told_of_is_taken_back(small):
+    """When its state is seen again, or where there is no way without it; not after a second blocked move."""
+    bank = [(0, 0, 1), (1, 0, 2)]
+    for again in (
+        lambda agent: told(agent, (5, 1, 1)),
+        lambda agent: agent.act({"state": 0, "goal": 2}, {}),
+    ):
+        agent = ESWMAgent(TrueModel(small), seed=0)
+        agent.reset({"state": 0}, {"memory_bank": bank})
+        assert told(agent, (0, 0, 0)) == bank
+        again(agent)
+        assert set(bank) <= set(agent.memory) and agent.plan(0, 2).actions == (0, 0)
+        assert set(bank) <= set(told(agent, (0, 0, 0)))
+        agent.act({"state": 0, "goal": 2}, {})
+        assert agent.memory.end_of(1, 0) is None and not agent.plan(0, 2).found
 
 
 def test_what_lies_round_a_new_wall_keeps_its_place(pretrained):
