@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import gymnasium as gym
@@ -30,6 +31,7 @@ import numpy as np
 from common.cli import agent_parser, finish, room_seeds
 from common.intervals import mean, rate
 from common.models import find_hex_model
+from common.plots import by_setting, draw_curves
 from common.progress import progress
 from common.rows import Row, Test
 from common.tests import compare
@@ -173,6 +175,13 @@ def walk(setup: Setup, rng: np.random.Generator) -> np.ndarray:
     return np.stack([shown(room.states[source]), action, shown(room.states[end])], 1)
 
 
+def draw(rows: Sequence[Row], folder: Path) -> None:
+    """Draw FOLDER/robust-METRIC.png and .svg, a panel for each factor."""
+    for metric in ("success_rate", "path_optimality"):
+        some = [row for row in rows if row.metric == metric]
+        draw_curves(some, folder, f"robust-{metric}", panel=by_setting, across=4)
+
+
 def main(argv: list[str] | None = None) -> list[Row]:
     options = agent_parser(__doc__, 60, "at each level of each factor")
     options.add_settings(FACTORS)
@@ -190,7 +199,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     for factor in args.settings or FACTORS:
         more_rows, more_tests = rows_of(factor, methods, seeds, args.seed)
         rows, tests = rows + more_rows, tests + more_tests
-    return finish(args, "robust", rows, tests)
+    return finish(args, "robust", rows, tests, draw=partial(draw, rows))
 
 
 if __name__ == "__main__":

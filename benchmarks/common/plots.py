@@ -148,14 +148,29 @@ def draw_settings(rows: Sequence[Row], folder: Path, name: str) -> None:
 
 
 def draw_curves(
-    rows: Sequence[Row], folder: Path, name: str, panel: Label = by_metric, line: Label = by_method
+    rows: Sequence[Row],
+    folder: Path,
+    name: str,
+    panel: Label = by_metric,
+    line: Label = by_method,
+    across: int | None = None,
 ) -> None:
-    """Draw FOLDER/NAME.png and .svg: a panel for each metric, a line for each method, or as the labels say."""
+    """Draw FOLDER/NAME.png and .svg: a panel for each metric, a line for each method, or as the labels say.
+
+    Args:
+        across: panels side by side; None: all of them.
+    """
     import matplotlib.pyplot as plt
 
     panels, looks = list(dict.fromkeys(map(panel, rows))), looks_of(map(line, rows))
-    figure, axes = plt.subplots(1, len(panels), figsize=(1 + 3.6 * len(panels), 4), squeeze=False, layout="constrained")
-    for axis, title in zip(axes[0], panels, strict=True):
+    across = across or len(panels)
+    down = -(-len(panels) // across)
+    figure, axes = plt.subplots(
+        down, across, figsize=(1 + 3.6 * across, 1 + 3 * down), squeeze=False, layout="constrained"
+    )
+    for axis in axes.flat[len(panels) :]:
+        axis.set_axis_off()
+    for axis, title in zip(axes.flat, panels, strict=False):
         curves(axis, [row for row in rows if panel(row) == title], looks, line)
         axis.set_title(fill(words(title), 30))
     place_legend(figure)

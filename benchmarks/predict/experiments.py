@@ -66,6 +66,26 @@ def random_wall(run: Run) -> Found:
     return Found(rows, partial(draw_comparison, rows, "random-wall-37"))
 
 
+def elsewhere(run: Run) -> Found:
+    """Models of rooms of 37 locations in rooms of 19, and with banks that hold more than they need; where trajectories
+    are read, in rooms of 19 alone."""
+    models = {method_of(name): find_model(f"rw-{name}", run.device) for name in COMPARED["rw"]}
+    sources = {
+        method_of(name): PRESETS[find_info(f"rw-{name}")["training"]["preset"]].settings["random-wall-37"]
+        for name in COMPARED["rw"]
+    }
+    models["lookup"], sources["lookup"] = Lookup(PRESETS["rw-t"].model), PRESETS["rw-t"].settings["random-wall-37"]
+    rows: list[Row] = []
+    for method in progress(models, "elsewhere"):
+        source = sources[method]
+        smaller = RoomConfig.random_wall(2, states=source.rooms.states)  # type: ignore[attr-defined]
+        settings = {"random-wall-19": replace(source, rooms=smaller)}  # type: ignore[type-var]
+        if source.bank == "minimal":  # type: ignore[attr-defined]
+            settings["random-wall-37-dense"] = replace(source, bank="dense")  # type: ignore[type-var]
+        rows += run.measure(method, models[method], settings)
+    return Found(rows)
+
+
 def open_arena(run: Run) -> Found:
     rows = compare(run, "oa")
     return Found(rows, partial(draw_comparison, rows, "open-arena-unseen"))
@@ -85,7 +105,18 @@ def losses(run: Run) -> Found:
                 rows.append(
                     Row("open-arena", method_of(name), f"loss_{metric}", point[key], along="minutes", at=minutes)
                 )
-    return Found(rows, partial(draw_curves, rows, name="predict-losses", panel=by_method, line=by_metric))
+    for name in ("t", "lstm", "mamba"):  # held-out loss at equal minutes, and at equal queries
+        training = find_info(f"rw-{name}")["training"]
+        for point in training["curve"]:
+            queries = point["step"] * training["pairs"] // training["steps"]
+            for metric, along, at in (
+                ("loss_by_minutes", "minutes", round(point["minutes"])),
+                ("loss_by_queries", "queries", queries),
+            ):
+                rows.append(
+                    Row("random-wall-37", method_of(name), metric, point["random-wall-37/loss"], along=along, at=at)
+                )
+    return Found(rows, partial(draw_losses, rows))
 
 
 def larger(run: Run) -> Found:
@@ -167,6 +198,13 @@ def draw_comparison(rows: Sequence[Row], setting: str, folder: Path) -> None:
     draw_bars(panels, folder, f"predict-{setting}", group=lambda row: row.metric.split("/")[1])
 
 
+def draw_losses(rows: Sequence[Row], folder: Path) -> None:
+    """Losses by minutes, a panel for each model of Open Arena; and those of Random Wall side by side."""
+    arena = [row for row in rows if row.setting == "open-arena"]
+    draw_curves(arena, folder, "predict-losses", panel=by_method, line=by_metric)
+    draw_curves([row for row in rows if row not in arena], folder, "predict-learning")
+
+
 def draw_ablation(rows: Sequence[Row], folder: Path) -> None:
     """End states of unseen transitions by heads, layers and attention."""
     found = {
@@ -180,6 +218,7 @@ EXPERIMENTS: dict[str, Callable[[Run], Found]] = {
     "shipped": shipped,
     "random-wall": random_wall,
     "open-arena": open_arena,
+    "elsewhere": elsewhere,
     "losses": losses,
     "larger": larger,
     "dense": dense,
