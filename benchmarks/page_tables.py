@@ -182,6 +182,24 @@ PREDICT_RANDOM_WALL = Table(
     of(file="predict", setting="random-wall-37"),
 )
 
+ELSEWHERE = Table(
+    "model",
+    methods("eswm-t-relational", "eswm-t", "eswm-t-longer", "eswm-t-trajectory", "tem-t", "eswm-lstm", "lookup"),
+    {
+        label: parts("accuracy/unseen/{part}", setting=setting)
+        for label, setting in (("19 locations", "random-wall-19"), ("37, larger banks", "random-wall-37-dense"))
+    },
+    of(file="predict"),
+)
+
+LEARNING = Table(
+    "held-out loss",
+    methods("eswm-t", "eswm-lstm"),
+    {f"{n} minutes": of(metric="loss_by_minutes", at=n) for n in (1, 2, 5, 10, 30, 60)}
+    | {f"{n / 1e6:g} M queries": of(metric="loss_by_queries", at=n) for n in (10**6, 2 * 10**6, 4 * 10**6, 8 * 10**6)},
+    of(file="predict", setting="random-wall-37", digits=2),
+)
+
 PREDICT_OPEN_ARENA = Table(
     "model",
     methods(
@@ -331,6 +349,8 @@ TABLES = {
     **VIEW_TABLES,
     **WORLD_TABLES,
     "predict-random-wall": PREDICT_RANDOM_WALL,
+    "predict-elsewhere": ELSEWHERE,
+    "predict-learning": LEARNING,
     "predict-open-arena": PREDICT_OPEN_ARENA,
     "heads": HEADS,
     "layers": LAYERS,

@@ -2,8 +2,8 @@
 space"): ESWM as a transformer, an LSTM and Mamba, all trained for the same time, random networks of their shapes, and
 EPN, the navigator, that remembers walks of its own (`epn`) or what ESWM remembers (`epn-spanning`).
 
-The LSTM and Mamba predict next to nothing after so short a training (`benchmarks/predict`), so that their maps say
-nothing about their architectures; the figures leave them out."""
+Mamba predicts next to nothing after so short a training (`benchmarks/predict`), so that its map says nothing about the
+architecture; the figures leave it and the LSTM out."""
 
 from __future__ import annotations
 

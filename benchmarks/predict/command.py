@@ -15,7 +15,9 @@ it does.
                 memories; tem-t and ...-trajectory read trajectories, tem-t and emwm complete end states alone;
                 emwm-nearest looks up one memory, emwm five
   open-arena    the same, trained on some states and tested on others; eswm-t-looped has the shipped model's shape
-  losses        training and held-out loss of each model in Open Arena: who overfits
+  elsewhere     the models of random-wall in rooms of 19 locations, and with banks that hold more than they need
+  losses        training and held-out loss of each model in Open Arena: who overfits; and of a transformer, an LSTM and
+                Mamba in Random Wall, at equal minutes and at equal queries
   larger        trained on 19 locations, tested on 37; eswm-t-relational-shapes on parts of arenas, of any shape
   dense         trained on minimal banks or on dense ones, tested on both
   ablation      small models: heads and layers; joint and cross attention, with and without relations; unaligned weights

@@ -32,6 +32,7 @@ COMPARED = {
 HEADS = ("6l-2h", "6l-4h", "6l-8h", "6l-16h")
 LAYERS = ("2l-8h", "4l-8h", "6l-8h", "8l-8h")
 WRONG_CELLS = (0.0, 0.05, 0.1, 0.15)
+QUERIES = tuple(250_000 * 2**i for i in range(7))  # at which losses are shown
 ATTENTION = ("cross", "cross-relations", "joint", "joint-relations", "cross-unaligned")
 
 
@@ -105,18 +106,23 @@ def losses(run: Run) -> Found:
                 rows.append(
                     Row("open-arena", method_of(name), f"loss_{metric}", point[key], along="minutes", at=minutes)
                 )
-    for name in ("t", "lstm", "mamba"):  # held-out loss at equal minutes, and at equal queries
-        training = find_info(f"rw-{name}")["training"]
-        for point in training["curve"]:
-            queries = point["step"] * training["pairs"] // training["steps"]
-            for metric, along, at in (
-                ("loss_by_minutes", "minutes", round(point["minutes"])),
-                ("loss_by_queries", "queries", queries),
-            ):
-                rows.append(
-                    Row("random-wall-37", method_of(name), metric, point["random-wall-37/loss"], along=along, at=at)
-                )
+    for name in ("t", "lstm", "mamba"):
+        rows += learning(name)
     return Found(rows, partial(draw_losses, rows))
+
+
+def learning(name: str) -> list[Row]:
+    """Held-out loss of a model of Random Wall by minutes and, between its reports, by queries."""
+    training, method, setting = find_info(f"rw-{name}")["training"], method_of(name), "random-wall-37"
+    loss = [point[f"{setting}/loss"] for point in training["curve"]]
+    seen = [point["step"] * training["pairs"] / training["steps"] for point in training["curve"]]
+    minutes = {round(point["minutes"]): loss[i] for i, point in enumerate(training["curve"])}
+    queries = {n: float(np.interp(n, seen, loss)) for n in QUERIES if seen[0] <= n <= seen[-1]}
+    return [
+        Row(setting, method, f"loss_by_{along}", value, along=along, at=at)
+        for along, found in (("minutes", minutes), ("queries", queries))
+        for at, value in found.items()
+    ]
 
 
 def larger(run: Run) -> Found:
