@@ -45,6 +45,7 @@ class CSCGAgent(Agent):
 
     def __init__(self, graph: CloneGraph, seed: int | None = None) -> None:
         self.graph, self.rng = graph, np.random.default_rng(seed)
+        self._likely = np.where(graph.moves >= LEAST, graph.moves, 0)
         self.belief, self._goal, self._ahead = graph.visits, -1, np.zeros(0)
 
     def spawn(self, seed: int | None = None) -> CSCGAgent:
@@ -54,11 +55,10 @@ class CSCGAgent(Agent):
         self.belief = self._clones(obs)
 
     def act(self, obs: Observation, info: Info) -> int:
-        moves = self.graph.moves
-        allowed = allowed_actions(info, len(moves))
+        allowed = allowed_actions(info, len(self._likely))
         if self._goal != (goal := state_of(obs["goal"])):
-            self._goal, self._ahead = goal, distances_to(moves, clones_of(goal))
-        arrives = self.belief @ np.where(moves >= LEAST, moves, 0)  # (A, H)
+            self._goal, self._ahead = goal, distances_to(self._likely, clones_of(goal))
+        arrives = self.belief @ self._likely  # (A, H)
         # Clones that never took an action say nothing of it; where no way is known on, that counts as a long way.
         told, long = arrives.sum(1), len(self._ahead)
         cost = np.where(told > LEAST, arrives @ np.minimum(self._ahead, long) / np.maximum(told, LEAST), long)
@@ -119,9 +119,7 @@ def fit(walks: np.ndarray, n_states: int, n_actions: int = 6, seed: int = 0) -> 
             ahead[t] = weighted.max(2) if hard else weighted.sum(2)
             ahead[t] /= ahead[t].sum(1, keepdims=True)
         counts = np.full(shape, PSEUDOCOUNT if not hard else PSEUDOCOUNT / 10, np.float32)
-        here = ahead[0] / ahead[0].sum(1, keepdims=True)
-        if hard:
-            here = _likeliest(here)
+        here = _likeliest(ahead[0]) if hard else ahead[0]
         for t in range(steps):
             both = here[:, :, None] * moves[block(t)] * ahead[t + 1][:, None]  # (R, clone, clone)
             if hard:

@@ -69,21 +69,21 @@ def random_wall(run: Run) -> Found:
 
 def elsewhere(run: Run) -> Found:
     """Models of rooms of 37 locations in rooms of 19, and with banks that hold more than they need; where trajectories
-    are read, in rooms of 19 alone."""
-    models = {method_of(name): find_model(f"rw-{name}", run.device) for name in COMPARED["rw"]}
-    sources = {
-        method_of(name): PRESETS[find_info(f"rw-{name}")["training"]["preset"]].settings["random-wall-37"]
+    are read, in rooms of 19 alone. What `random_wall` measures is not measured again."""
+    subjects = {
+        method_of(name): (find_model(f"rw-{name}", run.device), find_info(f"rw-{name}")["training"]["preset"])
         for name in COMPARED["rw"]
     }
-    models["lookup"], sources["lookup"] = Lookup(PRESETS["rw-t"].model), PRESETS["rw-t"].settings["random-wall-37"]
+    subjects["lookup"] = Lookup(PRESETS["rw-t"].model), "rw-t"
     rows: list[Row] = []
-    for method in progress(models, "elsewhere"):
-        source = sources[method]
+    for method, (model, preset) in progress(subjects.items(), "elsewhere"):
+        known = PRESETS[preset].settings
+        source = known["random-wall-37"]
         smaller = RoomConfig.random_wall(2, states=source.rooms.states)  # type: ignore[attr-defined]
         settings = {"random-wall-19": replace(source, rooms=smaller)}  # type: ignore[type-var]
         if source.bank == "minimal":  # type: ignore[attr-defined]
             settings["random-wall-37-dense"] = replace(source, bank="dense")  # type: ignore[type-var]
-        rows += run.measure(method, models[method], settings)
+        rows += run.measure(method, model, {name: found for name, found in settings.items() if name not in known})
     return Found(rows)
 
 

@@ -23,7 +23,7 @@ from eswm_gym.world_model.tokens import TokenModel, lengths
 CONVOLUTION = 4  # how many tokens Mamba's convolution sees
 EXPANSION = 2  # channels of Mamba for each of a token
 STATE = 16  # numbers that Mamba keeps of each channel
-KEPT = 12  # tokens
+KEPT = 12  # tokens that cells of an LSTM remember at first, at most
 CHUNK = 32  # sequences that Mamba scans at a time: as many as a processor's cache holds
 
 
