@@ -4,7 +4,10 @@ accuracy_minimal, _dense    unseen queries by how many memories the bank holds: 
                             regions; then banks of the whole room with ever more transitions; validity_*: any answer
                             that is true in the room counts
 accuracy_drop               what noise costs on the same banks and queries (the paper's mix): the memories of one
-                            location observe different states there; a memory's copy that ends elsewhere is appended
+                            location observe different states there, those of other locations (contradictory-states);
+                            one of them stays true and the others observe states that the room lacks (strange-states,
+                            where a model knows more states than a room has); a memory's copy that ends elsewhere is
+                            appended (contradictory-transitions)
 accuracy_drop_remembered    the same over queries which do not name the state that no memory observes any more
 entropy                     of predictions of unseen moves, in nats, by the shortest path from source to end over the
                             memories of a minimal bank; entropy_correlation: Spearman's, of the two
@@ -14,7 +17,7 @@ kl                          Kullback-Leibler divergence, in nats, of the predict
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -36,14 +39,14 @@ from eswm_gym.analysis import (
     shortcut_divergences,
     sized_banks,
     spearman,
+    strange_states,
 )
 from eswm_gym.rooms import UNSEEN_ONLY, RoomConfig, draw_queries, generate_rooms, spanning_banks
 from eswm_gym.world_model import ESWM
 
 HIDDEN = (0.4, 0.3, 0.2, 0.1, 0.0)  # shares of the locations that minimal banks do not observe
 EXTRA = (1 / 6, 1 / 3, 1 / 2, 2 / 3, 5 / 6, 1.0)  # transitions of dense banks beyond a minimal one, by location
-NOISES = {"contradictory-states": contradict_states, "contradictory-transitions": contradict_transitions}
-PAPER = {"contradictory-states": 0.01, "contradictory-transitions": 0.10}
+PAPER = {"contradictory-states": 0.01, "strange-states": 0.01, "contradictory-transitions": 0.10}
 QUERIES = 10  # of each bank
 FEWEST = 10  # predictions that a mean may rest on
 
@@ -90,7 +93,7 @@ def noise_rows(model: ESWM, rooms: RoomConfig, setting: str, method: str, n: int
     queries, memories = draw_queries(rng, banks, QUERIES), banks.transitions()
     clean, _ = right_answers(model, memories, banks, queries)
     rows = [Row(setting, method, "accuracy/clean", *mean_of_banks(clean, seed))]
-    for name, noise in NOISES.items():
+    for name, noise in noises(model.config.n_states, rooms).items():
         noisy = noise(rng, memories, banks.rooms.states)
         right, _ = right_answers(model, noisy, banks, queries)
         rows.append(Row(setting, method, f"accuracy/{name}", *mean_of_banks(right, seed)))
@@ -101,6 +104,17 @@ def noise_rows(model: ESWM, rooms: RoomConfig, setting: str, method: str, n: int
             found = over_rooms(drop, rest, seed)
             rows.append(Row(setting, method, f"accuracy_drop_remembered/{name}", *found))
     return rows
+
+
+def noises(n_states: int, rooms: RoomConfig) -> dict[str, Callable[..., np.ndarray]]:
+    """What makes banks contradict themselves, by name."""
+    found: dict[str, Callable[..., np.ndarray]] = {
+        "contradictory-states": contradict_states,
+        "contradictory-transitions": contradict_transitions,
+    }
+    if n_states > rooms.n_locations:
+        found["strange-states"] = partial(strange_states, vocabulary=range(n_states))
+    return found
 
 
 def entropy_rows(model: ESWM, rooms: RoomConfig, setting: str, method: str, n: int, seed: int) -> list[Row]:

@@ -13,11 +13,8 @@ from eswm_gym.analysis.activations import (
     queries_of,
     untrained,
 )
-from eswm_gym.analysis.gaps import GapBelief, gap_belief, placement_belief
+from eswm_gym.analysis.gaps import GapBelief, gap_belief
 from eswm_gym.analysis.integration import (
-    append_memory,
-    contradict_states,
-    contradict_transitions,
     entropy_by_length,
     forgotten,
     integration_lengths,
@@ -42,12 +39,13 @@ from eswm_gym.analysis.rooms import (
     CUES,
     KINDS,
     Cue,
-    cluster_banks,
     clusters,
     path_lengths,
     room_of_kind,
     several_banks,
 )
+from eswm_gym.rooms.lattice.clusters import cluster_banks, placement_belief
+from eswm_gym.rooms.lattice.noise import append_memory, contradict_states, contradict_transitions, strange_states
 
 __all__ = [
     "CUES",
@@ -88,5 +86,6 @@ __all__ = [
     "sized_banks",
     "spearman",
     "srsa",
+    "strange_states",
     "untrained",
 ]

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from eswm_gym.analysis.activations import CHUNK
-from eswm_gym.rooms import BankBatch, HexLattice
+from eswm_gym.rooms import BankBatch
+from eswm_gym.rooms.lattice.clusters import gap_moves
 from eswm_gym.world_model import ESWM, MASKED
 
 
@@ -46,7 +47,7 @@ def gap_belief(model: ESWM, banks: BankBatch, cluster: np.ndarray, chunk: int = 
     rooms = banks.rooms
     ahead = rooms.lattice.next_location
     free = (cluster >= 0) & ~rooms.walls
-    crosses = (free[..., None] & free[:, ahead]) & (cluster[:, ahead] != cluster[..., None])
+    crosses = gap_moves(rooms, cluster)
     if not crosses.any((1, 2)).all():
         raise ValueError("a room has no two clusters side by side")
     memories = torch.from_numpy(banks.transitions().astype(np.int64)).to(model.device)
@@ -72,52 +73,3 @@ def gap_belief(model: ESWM, banks: BankBatch, cluster: np.ndarray, chunk: int = 
                 )
             )
     return GapBelief(*np.array(beliefs).T)
-
-
-def placement_belief(lattice: HexLattice, cluster: np.ndarray, walls: np.ndarray, prior: np.ndarray) -> float:
-    """How well one can know how two clusters lie, given the lattice, the walls that there may be and all moves.
-
-    Counts all ways to lay both clusters into the rooms of the prior so that free locations lie on free ones, obstacles
-    on walls, and no location is taken twice.
-
-    Args:
-        lattice: of the room.
-        cluster: (L,) int, 0 or 1, -1 for what neither observes.
-        walls: (L,) bool; only those that a cluster observes are known.
-        prior: (N, L) bool, walls of rooms as `random_walls` draws them.
-
-    Returns:
-        The probability that the clusters lie to each other as they do; nan if no room of the prior holds them.
-    """
-    first, second = (_placements(lattice, cluster == i, walls, prior) for i in (0, 1))
-    apart = first.covered @ second.covered.T == 0
-    ways = (first.fits @ second.fits.T) * apart
-    as_it_is = (first.shift[:, None] == second.shift).all(2)
-    return float((ways * as_it_is).sum() / ways.sum()) if ways.any() else float("nan")
-
-
-@dataclass(frozen=True, eq=False)
-class _Placements:
-    """P ways to shift a cluster that keep it on the lattice.
-
-    Attributes:
-        shift: (P, 2) int, in axial coordinates.
-        covered: (P, L) float, 1 for the locations that it takes.
-        fits: (P, N) float, 1 where it agrees with the walls of a room.
-    """
-
-    shift: np.ndarray
-    covered: np.ndarray
-    fits: np.ndarray
-
-
-def _placements(lattice: HexLattice, inside: np.ndarray, walls: np.ndarray, prior: np.ndarray) -> _Placements:
-    index = {tuple(cell): i for i, cell in enumerate(lattice.axial.tolist())}
-    shifts = np.unique((lattice.axial[:, None] - lattice.axial).reshape(-1, 2), axis=0)
-    moved = [[index.get(tuple(cell), -1) for cell in (lattice.axial[inside] + shift).tolist()] for shift in shifts]
-    kept = (np.array(moved) >= 0).all(1)
-    places = np.array(moved)[kept]
-    covered = np.zeros((len(places), lattice.n_locations))
-    np.put_along_axis(covered, places, 1, 1)
-    agrees = (prior[:, places] == walls[inside]).all(2)
-    return _Placements(shifts[kept], covered, agrees.T.astype(float))

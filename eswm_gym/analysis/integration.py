@@ -22,7 +22,8 @@ from eswm_gym.rooms import (
     random_regions,
     spanning_banks,
 )
-from eswm_gym.rooms.transitions import ACTION, MASKED, mask, to_problems
+from eswm_gym.rooms.lattice.noise import append_memory
+from eswm_gym.rooms.transitions import ACTION, mask, to_problems
 from eswm_gym.world_model import ESWM, Answer
 from eswm_gym.world_model.evaluate import compare, complete
 
@@ -93,51 +94,6 @@ def sized_banks(rng: np.random.Generator, n: int, config: RoomConfig, hidden: in
     rooms = generate_rooms(rng, n, config)
     rooms = replace(rooms, observed=~random_regions(rng, np.full(n, hidden), rooms.lattice))
     return add_transitions(rng, spanning_banks(rng, rooms), np.full(n, extra), off_lattice=False)
-
-
-def contradict_states(rng: np.random.Generator, memories: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """Make one location's memories observe different states there (paper: "Noisy Memory Banks Implemention").
-
-    Args:
-        rng: source of randomness.
-        memories: (B, N, 3) int banks, padded with -1.
-        states: (B, L) int, the state at each location; L of at least 2.
-
-    Returns:
-        (B, N, 3) int. A location that the bank visits is drawn; each of its memories observes another state of the room
-        instead, drawn on its own.
-    """
-    visited = (memories[:, :, ::2, None] == states[:, None, None]).any((1, 2))
-    location = np.where(visited, rng.random(visited.shape), -1).argmax(1)
-    here = memories == np.take_along_axis(states, location[:, None], 1)[..., None]
-    here[..., 1] = False
-    seen = _others(rng, np.repeat(location[:, None], memories.shape[1], 1), states)
-    return np.where(here, seen[..., None], memories)
-
-
-def contradict_transitions(rng: np.random.Generator, memories: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """Append a copy of one memory that ends elsewhere (paper: "Noisy Memory Banks Implemention").
-
-    Args:
-        rng: source of randomness.
-        memories: (B, N, 3) int banks, padded with -1, none of them empty.
-        states: (B, L) int, the state at each location; L of at least 2.
-
-    Returns:
-        (B, N + 1, 3) int.
-    """
-    rows = np.arange(len(memories))
-    memory = memories[rows, rng.integers((memories[..., 0] >= 0).sum(1))]
-    location = (states == memory[:, 2:]).argmax(1)
-    memory[:, 2] = _others(rng, location[:, None], states)[:, 0]
-    return append_memory(memories, memory)
-
-
-def append_memory(memories: np.ndarray, memory: np.ndarray) -> np.ndarray:
-    """(B, N + 1, 3) int, banks (B, N, 3) with a memory (B, 3) more each, before the padding of -1."""
-    longer = np.pad(memories, ((0, 0), (0, 1), (0, 0)), constant_values=MASKED)
-    longer[np.arange(len(memories)), (memories[..., 0] >= 0).sum(1)] = memory
-    return longer
 
 
 def forgotten(memories: np.ndarray, noisy: np.ndarray, transitions: np.ndarray) -> np.ndarray:
@@ -230,12 +186,6 @@ def shortcut_divergences(
     divergence = [rel_entr(p, other).sum(2) for other in q]
     which = np.take_along_axis(shortens[1], first, 1)
     return np.where(which, *divergence[::-1])[chosen], np.where(which, *divergence)[chosen]
-
-
-def _others(rng: np.random.Generator, location: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """(B, N) int, for each location (B, N) the state of another one, of states (B, L)."""
-    n_locations = states.shape[1]
-    return np.take_along_axis(states, (location + rng.integers(1, n_locations, location.shape)) % n_locations, 1)
 
 
 def _first(wanted: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -100,21 +100,6 @@ def clusters(rng: np.random.Generator, n: int, cue: Cue) -> tuple[RoomBatch, np.
     return RoomBatch(lattice, states, walls[moved], cluster[moved] >= 0), cluster[moved], walls[moved]
 
 
-def cluster_banks(rng: np.random.Generator, rooms: RoomBatch, cluster: np.ndarray) -> BankBatch:
-    """Minimal spanning banks of each cluster by itself, put together.
-
-    Args:
-        rng: source of randomness.
-        rooms: B rooms.
-        cluster: (B, L) int, -1 for what no bank observes.
-    """
-    parts = [spanning_banks(rng, replace(rooms, observed=cluster == i)) for i in range(cluster.max() + 1)]
-    source, action = (np.concatenate([getattr(p, name) for p in parts], 1) for name in ("source", "action"))
-    order = (rng.random(source.shape) + 2 * (source < 0)).argsort(1)
-    source, action = np.take_along_axis(source, order, 1), np.take_along_axis(action, order, 1)
-    return BankBatch(replace(rooms, observed=cluster >= 0), source, action)
-
-
 def _mask(lattice: HexLattice, cells: Iterable[tuple[int, int]]) -> np.ndarray:
     """(L,) bool of axial coordinates."""
     wanted = set(cells)

@@ -88,6 +88,15 @@ _SURROUNDINGS = (
     LatticeSource(RoomConfig.open_arena(3, states=_STATES, hidden=1.0), "minimal", share=0.1),
 )
 
+_PAPER_ROOMS = RoomConfig.random_wall(3, states=_STATES)
+# Banks that contradict themselves, and banks that fall into two.
+_FLAWED = (
+    LatticeSource(_PAPER_ROOMS, "minimal", share=0.25, noise=1.0, rows=37),
+    LatticeSource(_PAPER_ROOMS, "dense", share=0.1, noise=1.0),
+    LatticeSource(_PAPER_ROOMS, "walk", share=0.1, noise=1.0),
+    LatticeSource(_PAPER_ROOMS, "clusters", share=0.35, mix=(0.5, 0.0, 0.5, 0.0)),
+)
+
 # Any lattice. Of a region of unknown shape no one can tell where its lattice ends, so that is not asked.
 _REGION_MIX = (0.7, 0.12, 0.18, 0.0)
 _SIZES = {"hexagon": (6,), "square": (12, 12), "diagonal": (12, 12), "torus": (10, 10), "pose": (8, 8)}
@@ -250,7 +259,7 @@ def _comparison(
         f"{prefix}-t": Preset(transformer, (train,), settings),
         f"{prefix}-t-duplicates": Preset(
             replace(transformer, context=_CONTEXT, usual_memories=0),
-            (with_duplicates(train, 0, 3),),
+            (replace(with_duplicates(train, 0, 3), doubtful=0.5),),
             {name: with_duplicates(source, 0, 0) for name, source in settings.items()}
             | {f"{name}-duplicates": with_duplicates(source, 1, 3) for name, source in settings.items()},
             rooms=64,
@@ -304,7 +313,7 @@ PRESETS = {
     # The shipped agent's model.
     "random-wall": Preset(
         model=TransformerConfig(n_states=64, dim=128, layers=2, loops=7, heads=4, state_embeddings=False),
-        sources=_agent_mixture(3) + _agent_mixture(2) + _SURROUNDINGS,
+        sources=_agent_mixture(3) + _agent_mixture(2) + _SURROUNDINGS + _FLAWED,
         settings=_RANDOM_WALL,
     ),
     # Any lattice, with actions that are known by name or have to be found out.

@@ -22,9 +22,9 @@ from eswm_gym.world_model.tokens import TokenModel, lengths
 
 CONVOLUTION = 4  # how many tokens Mamba's convolution sees
 EXPANSION = 2  # channels of Mamba for each of a token
-STATE = 16  # numbers that Mamba keeps of each channel
+HEADS = 8  # groups of channels of Mamba that decay alike
+STATE = 64  # numbers that Mamba keeps of each channel
 KEPT = 12  # tokens that cells of an LSTM remember at first, at most
-CHUNK = 32  # sequences that Mamba scans at a time: as many as a processor's cache holds
 
 
 @dataclass(frozen=True)
@@ -94,126 +94,60 @@ class LSTMBlock(nn.LSTM):
 
 
 class MambaBlock(nn.Module):
-    """Pre-norm selective state space with a residual connection (Gu and Dao 2024, section 3.4).
+    """Pre-norm selective state space with a residual connection, as in Mamba-2 (Dao and Gu 2024, sections 5 to 7).
 
-    Each of 2 dim channels is convolved over the last four tokens, then keeps a state of 16 numbers that decay and take
-    up the channel as the token says.
+    Each head keeps a state of 64 numbers for each of its channels. A token says by how much the state of a head decays,
+    what each channel adds to it and what is read out of it. All tokens at once: what one reads of another is a product
+    of what was written and what is read, times the decay between the two.
     """
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        width, rank = EXPANSION * dim, math.ceil(dim / 16)
+        self.width = EXPANSION * dim
         self.norm = nn.RMSNorm(dim, eps=1e-5)
-        self.enter = nn.Linear(dim, 2 * width, bias=False)
-        self.convolution = nn.Conv1d(width, width, CONVOLUTION, groups=width, padding=CONVOLUTION - 1)
-        self.select = nn.Linear(width, rank + 2 * STATE, bias=False)
-        self.step = nn.Linear(rank, width)
-        self.decay_log = nn.Parameter(torch.arange(1.0, STATE + 1).log().repeat(width, 1))
-        self.skip = nn.Parameter(torch.ones(width))
-        self.leave = nn.Linear(width, dim, bias=False)
-        nn.init.uniform_(self.step.weight, -(rank**-0.5), rank**-0.5)
+        self.enter = nn.Linear(dim, 2 * self.width + 2 * STATE + HEADS, bias=False)
+        channels = self.width + 2 * STATE
+        self.convolution = nn.Parameter(torch.empty(CONVOLUTION, channels).uniform_(-0.5, 0.5))
+        self.convolution_bias = nn.Parameter(torch.zeros(channels))
+        self.decay_log = nn.Parameter(torch.empty(HEADS).uniform_(1, 16).log())
+        self.skip = nn.Parameter(torch.ones(HEADS))
         # Steps are softplus(bias) at first: between 0.001 and 0.1, evenly in their logarithm.
-        steps = torch.empty(width).uniform_(math.log(1e-3), math.log(0.1)).exp()
-        self.step.bias.data.copy_(steps.expm1().log())
-        self.advance, self.advance_gradient = advance, advance_gradient
+        steps = torch.empty(HEADS).uniform_(math.log(1e-3), math.log(0.1)).exp()
+        self.step_bias = nn.Parameter(steps.expm1().log())
+        self.gate_norm = nn.RMSNorm(self.width, eps=1e-5)
+        self.leave = nn.Linear(self.width, dim, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """(S, N, dim) tokens after the block from tokens (S, N, dim)."""
-        channel, gate = self.enter(self.norm(x.to(self.skip.dtype))).chunk(2, -1)
-        channel = F.silu(self.convolution(channel.mT)[..., : x.shape[1]].mT)
-        step, write, read = self.select(channel).split([self.step.in_features, STATE, STATE], -1)
-        step = F.softplus(self.step(step))
-        y = self.scan(step, step * channel, write, read) + self.skip * channel
-        return x + self.leave(y * F.silu(gate))
+        gate, mixed, step = self.enter(self.norm(x)).split([self.width, self.width + 2 * STATE, HEADS], -1)
+        before = F.pad(mixed, (0, 0, CONVOLUTION - 1, 0))  # written out, since gradients of conv1d take long on a CPU
+        taps = (before[:, i : i + x.shape[1]] * weight for i, weight in enumerate(self.convolution))
+        mixed = F.silu(sum(taps) + self.convolution_bias)
+        channel, write, read = mixed.split([self.width, STATE, STATE], -1)
+        channel = channel.unflatten(-1, (HEADS, -1)).transpose(1, 2)  # (S, H, N, width / H)
+        step = F.softplus(step.float() + self.step_bias).mT  # (S, H, N)
+        y = state_space(step, -self.decay_log.exp(), channel, write, read) + self.skip[:, None, None] * channel
+        y = self.gate_norm(y.transpose(1, 2).flatten(2) * F.silu(gate))
+        return x + self.leave(y)
 
-    def scan(self, step: Tensor, taken: Tensor, write: Tensor, read: Tensor) -> Tensor:
-        """(S, N, W) the outputs of all channels' states after each token, some sequences at a time."""
-        rate = -self.decay_log.exp()
-        inputs = (v.to(rate.dtype).transpose(0, 1).split(CHUNK, 1) for v in (step, taken, write, read))
-        with torch.autocast(rate.device.type, enabled=False):
-            outputs = [
-                Scan.apply(self.advance, self.advance_gradient, s, u, rate, w, r)
-                for s, u, w, r in zip(*inputs, strict=True)
-            ]
-        return torch.cat(outputs, 1).transpose(0, 1)
 
-    def compile(self, *args, **kwargs) -> None:
-        """Compile the steps of the scan alone: unrolled, all of them would take minutes."""
-        self.advance = torch.compile(advance, *args, **kwargs)
-        self.advance_gradient = torch.compile(advance_gradient, *args, **kwargs)
+def state_space(step: Tensor, rate: Tensor, channel: Tensor, write: Tensor, read: Tensor) -> Tensor:
+    """(S, H, N, P) what N tokens read of the states that they and those before them wrote.
+
+    A state h of a channel decays and is written to at each token, h = exp(step * rate) * h + step * channel * write,
+    and h . read is read of it.
+
+    Args:
+        step: (S, H, N), positive.
+        rate: (H,), negative.
+        channel: (S, H, N, P).
+        write, read: (S, N, K).
+    """
+    passed = (step * rate[:, None]).cumsum(2)  # (S, H, N)
+    ahead = torch.ones(step.shape[-1], step.shape[-1], dtype=torch.bool, device=step.device).triu(1)
+    decay = (passed[..., :, None] - passed[..., None, :]).masked_fill(ahead, -math.inf).exp()  # (S, H, N, N)
+    weight = (read @ write.mT)[:, None] * decay * step[..., None, :]
+    return weight.to(channel.dtype) @ channel
 
 
 CELLS: dict[str, Callable[[int], nn.Module]] = {"lstm": LSTMBlock, "mamba": MambaBlock}
-
-
-def advance(h: Tensor, step: Tensor, taken: Tensor, rate: Tensor, write: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
-    """The state (S, W, K) after a token and its output (S, W).
-
-    Args:
-        h: (S, W, K) the state before it.
-        step, taken: (S, W).
-        rate: (W, K), negative.
-        write, read: (S, K).
-    """
-    h = (step[..., None] * rate).exp() * h + taken[..., None] * write[:, None]
-    return h, (h * read[:, None]).sum(-1)
-
-
-def advance_gradient(
-    dh: Tensor, dy: Tensor, before: Tensor, h: Tensor,
-    step: Tensor, taken: Tensor, rate: Tensor, write: Tensor, read: Tensor,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """The gradient of `advance`: of the state before, step, taken, rate, write and read.
-
-    Args:
-        dh: (S, W, K), from what comes after the token.
-        dy: (S, W).
-        before, h: (S, W, K) the state before and after the token.
-    """
-    dh = dh + dy[..., None] * read[:, None]
-    d_before = dh * (step[..., None] * rate).exp()
-    d_exponent = d_before * before
-    d_step, d_rate = (d_exponent * rate).sum(-1), (d_exponent * step[..., None]).sum(0)
-    d_taken, d_write = (dh * write[:, None]).sum(-1), (dh * taken[..., None]).sum(1)
-    return d_before, d_step, d_taken, d_rate, d_write, (h * dy[..., None]).sum(1)
-
-
-class Scan(torch.autograd.Function):
-    """`advance` from token to token: at these lengths a loop is cheaper than a parallel scan.
-
-    Its gradient is written out, so that no state is kept between the passes and both steps can be compiled.
-
-    Args of `Scan.apply`:
-        advance, gradient: those above, compiled or not.
-        step, taken: (N, S, W) float.
-        rate: (W, K), negative.
-        write, read: (N, S, K).
-
-    Returns:
-        (N, S, W).
-    """
-
-    @staticmethod
-    def forward(ctx, advance, gradient, step, taken, rate, write, read):  # type: ignore[override]
-        step, taken, write, read = (v.contiguous() for v in (step, taken, write, read))
-        ctx.advance, ctx.gradient = advance, gradient
-        ctx.save_for_backward(step, taken, rate, write, read)
-        h, y = step.new_zeros(*step.shape[1:], rate.shape[1]), []
-        for s, u, w, r in zip(step, taken, write, read, strict=True):
-            h, output = advance(h, s, u, rate, w, r)
-            y.append(output)
-        return torch.stack(y)
-
-    @staticmethod
-    def backward(ctx, dy):  # type: ignore[override]
-        step, taken, rate, write, read = ctx.saved_tensors
-        states = [step.new_zeros(*step.shape[1:], rate.shape[1])]
-        for s, u, w, r in zip(step, taken, write, read, strict=True):
-            states.append(ctx.advance(states[-1], s, u, rate, w, r)[0])
-        dh, gradients = torch.zeros_like(states[0]), []
-        for t in reversed(range(len(step))):
-            inputs = step[t], taken[t], rate, write[t], read[t]
-            dh, *rest = ctx.gradient(dh, dy[t].contiguous(), states[t], states[t + 1], *inputs)
-            gradients.append(rest)
-        d_step, d_taken, d_rate, d_write, d_read = (torch.stack(g[::-1]) for g in zip(*gradients, strict=True))
-        return None, None, d_step, d_taken, d_rate.sum(0), d_write, d_read

@@ -24,11 +24,16 @@ class BankBatch:
         rooms: the rooms; `rooms.observed` is the region that the banks cover.
         source: (B, M) int, location where each move starts, -1 for padding.
         action: (B, M) int, its action, -1 for padding.
+        cluster: (B, L) int, of a bank that falls into parts which no memory connects: to which each observed location
+            belongs. None: it does not.
+        joined: (B,) bool, whether the bank tells how its clusters lie to each other.
     """
 
     rooms: RoomBatch
     source: np.ndarray
     action: np.ndarray
+    cluster: np.ndarray | None = None
+    joined: np.ndarray | None = None
 
     def transitions(self) -> np.ndarray:
         """(B, M, 3) int, the moves as (s_s, a, s_e), -1 for padding."""

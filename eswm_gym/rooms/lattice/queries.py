@@ -48,7 +48,8 @@ def move_kinds(banks: BankBatch) -> np.ndarray:
     """(B, L, A) int of Kind for each move, -1 for moves that are not asked about.
 
     A move is unsolvable if exactly one of its ends is observed and neither is a wall. Moves into an unobserved wall
-    are not asked about: to the model, they look like unsolvable ones.
+    are not asked about: to the model, they look like unsolvable ones. Of clusters that a bank does not join, what lies
+    in another one counts as unobserved.
     """
     rooms = banks.rooms
     around = rooms.lattice.neighbors
@@ -58,6 +59,9 @@ def move_kinds(banks: BankBatch) -> np.ndarray:
     kind = np.full((*rooms.states.shape, rooms.lattice.n_actions), -1, np.int8)
     on = rooms.lattice.on_lattice & passable[:, :, None]
     here, there = observed[:, :, None], observed[:, around]
+    if banks.cluster is not None and banks.joined is not None:
+        apart = banks.cluster[:, around] != banks.cluster[:, :, None]
+        there = there & ~(apart & here & ~banks.joined[:, None, None])
     kind[on & here & there] = Kind.UNSEEN
     kind[on & (here ^ there) & free[:, around]] = Kind.UNSOLVABLE
     kind[(observed & passable)[:, :, None] & ~rooms.lattice.on_lattice] = Kind.OFF_LATTICE
@@ -66,7 +70,7 @@ def move_kinds(banks: BankBatch) -> np.ndarray:
 
 
 def draw_queries(
-    rng: np.random.Generator, banks: BankBatch, n: int, mix=PAPER_MIX, start: np.ndarray | None = None
+    rng: np.random.Generator, banks: BankBatch, n: int, mix=PAPER_MIX, among: np.ndarray | None = None
 ) -> QueryBatch:
     """Draw n queries for each bank, each with one component masked.
 
@@ -75,7 +79,7 @@ def draw_queries(
         banks: B banks.
         n: queries for each bank.
         mix: shares of the kinds in the order of Kind; the share of a kind that a room lacks goes to the others.
-        start: (B,) int, the location of each room where all its queries start. None: any.
+        among: (B, L, A) bool, the moves that may be asked about, if there is anything to ask of them. None: all.
 
     Raises:
         ValueError: if mix does not have one share for each kind.
@@ -85,8 +89,8 @@ def draw_queries(
     rooms = banks.rooms
     batch = len(rooms)
     kind = move_kinds(banks)
-    if start is not None:
-        kind[np.arange(kind.shape[1]) != start[:, None]] = -1
+    if among is not None:
+        kind[~among] = -1
     kind = kind.reshape(batch, -1)
     # A move weighs the share of its kind, divided by the number of moves of that kind in the room.
     weight = np.zeros(kind.shape, np.float64)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import partial
+from typing import Literal, get_args
 
 import numpy as np
 
 from eswm_gym.checks import require_choices
 from eswm_gym.rooms.lattice.banks import BankBatch, add_transitions, observed_moves, spanning_banks, walk_banks
 from eswm_gym.rooms.lattice.chains import chain_banks
+from eswm_gym.rooms.lattice.clusters import cluster_banks, draw_clusters, gap_moves
 from eswm_gym.rooms.lattice.generation import RoomBatch, RoomConfig
+from eswm_gym.rooms.lattice.noise import contradict_states, contradict_transitions, strange_states
 from eswm_gym.rooms.lattice.queries import TRAINING_MIX, QueryBatch, draw_queries
 from eswm_gym.rooms.lattice.regions import RegionConfig
 from eswm_gym.rooms.lattice.trajectories import add_walks, trajectory_banks
 from eswm_gym.rooms.lattice.vocabulary import CODES, N_NAMES, move_numbers
 from eswm_gym.rooms.transitions import ACTION, END, MASKED, SOURCE, Problems, to_problems
 
+Bank = Literal["minimal", "dense", "walk", "chain", "trajectory", "clusters"]
 LONGEST_CHAIN = 32  # locations
 NO_CONTEXT = 0.1  # share of training banks without the context that their source gives them
 
@@ -28,7 +32,8 @@ class LatticeSource:
     Attributes:
         rooms: the family of rooms.
         bank: "minimal" spanning banks, "dense" ones with extra transitions, banks from a "walk", one long way of a
-            minimal bank (a "chain"), or a minimal spanning "trajectory" in order.
+            minimal bank (a "chain"), a minimal spanning "trajectory" in order, or two minimal ones of "clusters" side
+            by side, which are asked about moves from one to the other.
         share: how often it is drawn in a mixture, relative to the other sources.
         mix: shares of the kinds of query.
         components: those that may be masked.
@@ -38,14 +43,18 @@ class LatticeSource:
         held: least and greatest share of the observed moves on the lattice that a dense bank holds. None: any number
             of moves.
         rows: of the padded banks, the context among them. None: as many as banks of these rooms may have.
+        doubtful: share of the banks whose context ends where another location shows the same state, if there is one;
+            the contexts of the others end anywhere.
+        noise: share of the training banks whose memories contradict each other.
 
     Raises:
         ValueError: if there is no such kind of bank or of actions, the context is negative or leaves no row,
-            or the shares held are not shares.
+            shares are not shares, noise has no state to show that a room lacks, or clusters are
+            not of `RoomConfig`.
     """
 
     rooms: RoomConfig | RegionConfig
-    bank: Literal["minimal", "dense", "walk", "chain", "trajectory"] = "minimal"
+    bank: Bank = "minimal"
     share: float = 1.0
     mix: tuple[float, ...] = TRAINING_MIX
     components: tuple[int, ...] = (SOURCE, ACTION, END)
@@ -53,10 +62,12 @@ class LatticeSource:
     actions: Literal["numbered", "known", "permuted"] = "numbered"
     held: tuple[float, float] | None = None
     rows: int | None = None
+    doubtful: float = 0.0
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
         require_choices(
-            bank=(self.bank, ("minimal", "dense", "walk", "chain", "trajectory")),
+            bank=(self.bank, get_args(Bank)),
             actions=(self.actions, ("numbered", "known", "permuted")),
         )
         if self.context < 0:
@@ -65,6 +76,14 @@ class LatticeSource:
             raise ValueError(f"rows must be more than the {self.context} of the context, got {self.rows}")
         if self.held is not None and not 0 <= self.held[0] <= self.held[1] <= 1:
             raise ValueError(f"held must be two shares, the least first, got {self.held}")
+        for name in ("doubtful", "noise"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+        of_hexagons = isinstance(self.rooms, RoomConfig)
+        if self.noise and not (of_hexagons and len(self.rooms.states) > self.rooms.n_locations):
+            raise ValueError(f"noise needs states that rooms lack, got {self.rooms}")
+        if self.bank == "clusters" and not of_hexagons:
+            raise ValueError(f"clusters are drawn in rooms of RoomConfig, got {self.rooms}")
 
     @property
     def cells(self) -> int:
@@ -85,7 +104,7 @@ class LatticeSource:
         if self.rows is not None:
             return self.rows
         n = self.rooms.most_observed
-        detours = {"minimal": 0, "trajectory": 2 * self.rooms.most_walls}
+        detours = {"minimal": 0, "clusters": 0, "trajectory": 2 * self.rooms.most_walls}
         return self.context + (n - 1 + detours[self.bank] if self.bank in detours else 2 * n)
 
     def draw_banks(self, rng: np.random.Generator, n: int) -> BankBatch:
@@ -93,7 +112,15 @@ class LatticeSource:
         if self.context:
             rows = self.rows and self.rows - self.context
             banks = replace(self, context=0, rows=rows).draw_banks(rng, n)
-            return add_walks(rng, banks, self.context, self.capacity)
+            end = None
+            if self.doubtful:
+                doubtful = banks.rooms.duplicated() & banks.rooms.observed & banks.rooms.passable
+                end = np.where(doubtful, rng.random(doubtful.shape), -1).argmax(1)
+                end[~doubtful.any(1) | (rng.random(n) >= self.doubtful)] = -1
+            return add_walks(rng, banks, self.context, self.capacity, end)
+        if self.bank == "clusters":
+            rooms, cluster, joined = draw_clusters(rng, n, self.rooms)  # type: ignore[arg-type]  # a RoomConfig
+            return replace(cluster_banks(rng, rooms, cluster), cluster=cluster, joined=joined)
         rooms = self._number(rng, self.rooms.generate(rng, n))
         if self.bank == "walk":
             banks = walk_banks(rng, rooms, rng.integers(self.capacity + 1, size=n), orderly=0.75)
@@ -125,11 +152,14 @@ class LatticeSource:
 
     def ask(self, rng: np.random.Generator, banks: BankBatch, n: int) -> QueryBatch:
         """Draw n queries about each bank; with a context, all of a bank start where its context ends."""
-        start = None
+        among = None
         if self.context:  # the padding of a bank without context leads anywhere
-            room = np.arange(len(banks.source))
+            room, here = np.arange(len(banks.source)), np.arange(banks.rooms.lattice.n_locations)
             start = banks.rooms.targets()[room, banks.source[:, -1], banks.action[:, -1]]
-        queries = draw_queries(rng, banks, n, self.mix, start)
+            among = np.broadcast_to((here == start[:, None])[..., None], banks.holds().shape)
+        elif banks.cluster is not None:
+            among = gap_moves(banks.rooms, banks.cluster)
+        queries = draw_queries(rng, banks, n, self.mix, among)
         if self.components == (SOURCE, ACTION, END):
             return queries
         # The component is drawn a second time: drawing it once would change all problems of a seed.
@@ -145,7 +175,18 @@ class LatticeSource:
         problems = to_problems(banks, self.ask(rng, banks, n_queries), self.capacity)
         if self.context:
             problems.memories[rng.random(n_rooms) < NO_CONTEXT, -self.context :] = MASKED
+        if self.noise:
+            self._contradict(rng, problems.memories, banks.rooms.states)
         return problems
+
+    def _contradict(self, rng: np.random.Generator, memories: np.ndarray, states: np.ndarray) -> None:
+        """Let memories (B, N, 3) of some banks contradict each other, in place."""
+        strange = partial(strange_states, vocabulary=self.rooms.states)  # type: ignore[union-attr]  # a RoomConfig
+        noises = (contradict_states, contradict_transitions, strange)
+        noisy = (rng.random(len(memories)) < self.noise) & (memories[:, 0, 0] >= 0)
+        which = np.where(noisy, rng.integers(len(noises), size=len(memories)), -1)
+        for i, noise in enumerate(noises):
+            memories[which == i] = noise(rng, memories[which == i], states[which == i])[:, : self.capacity]
 
     def is_true(self, banks: BankBatch, transitions: np.ndarray) -> np.ndarray:
         """(B, Q) bool, which transitions (B, Q, 3) happen in the rooms; none that has a -1 does."""

@@ -90,7 +90,9 @@ def trajectory_banks(rng: np.random.Generator, rooms: RoomBatch, longest: int) -
     return BankBatch(seen, source[:, :steps], action[:, :steps])
 
 
-def add_walks(rng: np.random.Generator, banks: BankBatch, steps: int, rows: int) -> BankBatch:
+def add_walks(
+    rng: np.random.Generator, banks: BankBatch, steps: int, rows: int, end: np.ndarray | None = None
+) -> BankBatch:
     """Put a random walk, in order, into the last rows of each bank: the way to where a query starts.
 
     A walk starts anywhere in the observed region, never leaves it and goes nowhere an episode ends. It takes moves on
@@ -102,6 +104,7 @@ def add_walks(rng: np.random.Generator, banks: BankBatch, steps: int, rows: int)
         banks: B banks.
         steps: length of each walk.
         rows: length of the banks with the walks; between a bank and its walk there is padding.
+        end: (B,) int, where each walk ends; -1 and None: anywhere.
     """
     rooms = banks.rooms
     n, length = banks.source.shape
@@ -112,9 +115,17 @@ def add_walks(rng: np.random.Generator, banks: BankBatch, steps: int, rows: int)
     targets = rooms.targets()
     moves &= rooms.passable[batch[:, None, None], targets]
     here = (moves.any(2) * (1 - rng.random(rooms.states.shape))).argmax(1)
+    if end is not None:
+        here = np.where(end < 0, here, end)
     for row in range(rows - steps, rows):
         walks = moves[batch, here].any(1)
         move = (moves[batch, here] * (1 - rng.random((n, rooms.lattice.n_actions)))).argmax(1)
         source[walks, row], action[walks, row] = here[walks], move[walks]
         here = np.where(walks, targets[batch, here, move], here)
+    if end is not None:  # these walks began where they shall end: they are walked backwards
+        back = (end >= 0) & (source[:, -1] >= 0)
+        start, move = source[back, -steps:], action[back, -steps:]
+        there = targets[np.flatnonzero(back)[:, None], start, move]
+        source[back, -steps:] = there[:, ::-1]
+        action[back, -steps:] = np.where(there == start, move, rooms.lattice.reverse[move])[:, ::-1]
     return BankBatch(rooms, source, action)

@@ -134,7 +134,8 @@ def test_all_queries_start_where_they_are_told_to(family, seed):
     banks = spanning_banks(rng, generate_rooms(rng, 4, RoomConfig.random_wall(**family)))
     kinds = move_kinds(banks)
     here = (kinds >= 0).any(2).argmax(1)
-    queries = draw_queries(rng, banks, 20, start=here)
+    among = np.broadcast_to((np.arange(kinds.shape[1]) == here[:, None])[..., None], kinds.shape)
+    queries = draw_queries(rng, banks, 20, among=among)
     for i in np.flatnonzero((kinds >= 0).any((1, 2))):
         assert (queries.location[i] == here[i]).all()
         assert (queries.kind[i] == kinds[i, here[i], queries.action[i]]).all()

@@ -1,0 +1,151 @@
+"""Clusters of memories that no memory connects, and what tells how they lie to each other (paper: "Disjoint Memory
+Cluster" in "Additional Analyses")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from eswm_gym.rooms.lattice.banks import BankBatch, _shuffle, spanning_banks
+from eswm_gym.rooms.lattice.generation import RoomBatch, RoomConfig, random_regions, random_walls
+from eswm_gym.rooms.lattice.geometry import HexLattice
+
+PRIOR = 2000  # rooms by which training judges what a bank tells
+SMALLEST = 8  # locations that two clusters have together
+DOUBTED, SURE = 0.2, 0.8  # probabilities of the true placement between which clusters are left out
+FEW = 2 / 3  # share of the locations: of fewer, only obstacles can tell how clusters lie
+DRAWS = 24  # pairs of clusters for each that is kept
+JUDGED = 1.5  # of these, how many are judged with obstacles in both of few locations, and as many without
+
+
+def cluster_banks(rng: np.random.Generator, rooms: RoomBatch, cluster: np.ndarray) -> BankBatch:
+    """Minimal spanning banks of each cluster by itself, put together.
+
+    Args:
+        rng: source of randomness.
+        rooms: B rooms.
+        cluster: (B, L) int, -1 for what no bank observes.
+    """
+    parts = [spanning_banks(rng, replace(rooms, observed=cluster == i)) for i in range(cluster.max() + 1)]
+    source, action = (np.concatenate([getattr(p, name) for p in parts], 1) for name in ("source", "action"))
+    return _shuffle(rng, replace(rooms, observed=cluster >= 0), source, action)
+
+
+def draw_clusters(rng: np.random.Generator, n: int, config: RoomConfig) -> tuple[RoomBatch, np.ndarray, np.ndarray]:
+    """Rooms of which two clusters side by side are observed; a bank tells of half of them, if it can, how they lie.
+
+    A region of random size and shape is cut in two: each location belongs to the nearer one of two, obstacles if there
+    are any.
+
+    Args:
+        rng: source of randomness.
+        n: how many rooms.
+        config: their family, whose `hidden`, `observed` and `duplicates` are ignored.
+
+    Returns:
+        The rooms, (n, L) int clusters: 0, 1, -1 for what neither observes, and (n,) bool, whether obstacles and the
+        shape of the room leave hardly any other placement than the true one.
+    """
+    lattice, tried = config.lattice, DRAWS * n
+    plain = replace(config, hidden=0.0, observed=None, duplicates=(0, 0))
+    rooms = plain.generate(rng, tried)
+    sizes = rng.integers(SMALLEST, lattice.n_locations + 1, size=tried)
+    region = random_regions(rng, sizes, lattice, ragged=config.radius)
+    middles = np.where(region, rng.random(region.shape) + rooms.walls, -1).argsort(1)[:, -2:]
+    nearer = lattice.distances[middles[:, 0]] < lattice.distances[middles[:, 1]]
+    cluster = np.where(region, nearer, -1)
+    good, most = _two_in_touch(rooms, cluster), int(JUDGED * n)
+    cued = np.logical_and(*(((cluster == i) & rooms.walls).any(1) for i in (0, 1)))
+    cued &= sizes < FEW * lattice.n_locations
+    some, others = np.flatnonzero(good & cued)[:most], np.flatnonzero(good & ~cued)[:most]
+    chosen = rng.permutation(np.concatenate([some, others]))
+    prior = _prior(plain)
+    belief = np.array([placement_belief(lattice, cluster[i], rooms.walls[i], prior) for i in chosen])
+    chosen, belief = (x[(belief < DOUBTED) | (belief > SURE)] for x in (chosen, belief))
+    known = belief > SURE
+    order = np.argsort(np.where(known, np.cumsum(known), np.cumsum(~known)), kind="stable")  # turn by turn
+    kept = np.resize(chosen[order], n), np.resize(known[order], n)
+    rooms = replace(rooms, **{name: getattr(rooms, name)[kept[0]] for name in ("states", "walls", "observed")})
+    return rooms, cluster[kept[0]], kept[1]
+
+
+def gap_moves(rooms: RoomBatch, cluster: np.ndarray) -> np.ndarray:
+    """(B, L, A) bool, the moves from a free location of one cluster (B, L) to a free location of another."""
+    ahead = rooms.lattice.next_location
+    free = (cluster >= 0) & ~rooms.walls
+    return free[..., None] & free[:, ahead] & (cluster[:, ahead] != cluster[..., None])
+
+
+def _two_in_touch(rooms: RoomBatch, cluster: np.ndarray) -> np.ndarray:
+    """(B,) bool, whether a move leads from one cluster to the other and each hangs together."""
+    good = gap_moves(rooms, cluster).any((1, 2))
+    for i in (0, 1):
+        inside = (cluster == i) & ~rooms.walls
+        reached = replace(rooms, walls=~inside).distances_from(inside.argmax(1)) >= 0
+        good &= (reached == inside).all(1)
+    return good
+
+
+@lru_cache(maxsize=8)
+def _prior(config: RoomConfig) -> np.ndarray:
+    return random_walls(np.random.default_rng(0), PRIOR, config)
+
+
+def placement_belief(lattice: HexLattice, cluster: np.ndarray, walls: np.ndarray, prior: np.ndarray) -> float:
+    """How well one can know how two clusters lie, given the lattice, the walls that there may be and all moves.
+
+    Counts all ways to lay both clusters into the rooms of the prior so that free locations lie on free ones, obstacles
+    on walls, and no location is taken twice.
+
+    Args:
+        lattice: of the room.
+        cluster: (L,) int, 0 or 1, -1 for what neither observes.
+        walls: (L,) bool; only those that a cluster observes are known.
+        prior: (N, L) bool, walls of rooms as `random_walls` draws them.
+
+    Returns:
+        The probability that the clusters lie to each other as they do; nan if no room of the prior holds them.
+    """
+    first, second = (_placements(lattice, cluster == i, walls, prior) for i in (0, 1))
+    apart = first.covered @ second.covered.T == 0
+    ways = (first.fits @ second.fits.T) * apart
+    as_it_is = first.shift[:, None] == second.shift
+    return float((ways * as_it_is).sum() / ways.sum()) if ways.any() else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class _Placements:
+    """P ways to shift a cluster that keep it on the lattice.
+
+    Attributes:
+        shift: (P,) int, which of all shifts.
+        covered: (P, L) float32, 1 for the locations that it takes.
+        fits: (P, N) float32, 1 where it agrees with the walls of a room.
+    """
+
+    shift: np.ndarray
+    covered: np.ndarray
+    fits: np.ndarray
+
+
+def _placements(lattice: HexLattice, inside: np.ndarray, walls: np.ndarray, prior: np.ndarray) -> _Placements:
+    places = _shifted(lattice)[:, inside]
+    shift = np.flatnonzero((places >= 0).all(1))
+    places = places[shift]
+    covered = np.zeros((len(places), lattice.n_locations), np.float32)
+    np.put_along_axis(covered, places, 1, 1)
+    obstacles = np.zeros_like(covered)
+    np.put_along_axis(obstacles, places[:, walls[inside]], 1, 1)
+    wrong = (covered - obstacles) @ prior.T.astype(np.float32) + obstacles @ ~prior.T
+    return _Placements(shift, covered, (wrong == 0).astype(np.float32))
+
+
+@lru_cache(maxsize=8)
+def _shifted(lattice: HexLattice) -> np.ndarray:
+    """(S, L) int, where each shift that keeps some location on the lattice takes each one; -1 off the lattice."""
+    index = {tuple(cell): i for i, cell in enumerate(lattice.axial.tolist())}
+    shifts = np.unique((lattice.axial[:, None] - lattice.axial).reshape(-1, 2), axis=0)
+    moved = (lattice.axial + shifts[:, None]).tolist()
+    return np.array([[index.get(tuple(cell), -1) for cell in cells] for cells in moved])
