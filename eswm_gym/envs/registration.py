@@ -14,12 +14,18 @@ ROOMS = (
 # End of the name, task, memory bank handed out at reset.
 VARIANTS = (("", "navigate", "spanning"), ("Explore", "explore", "none"))
 COVER_VARIANTS = (("", "navigate", "cover"), ("Explore", "explore", "none"))
-# Name in the id, class, most steps in an episode, variants. 60 steps are six times the way across 6 x 6 squares, 40
-# of 1 m some five times the way through a house.
+# Name in the id, classes of one room and of many, most steps in an episode, variants. 60 steps are six times the way
+# across 6 x 6 squares, 40 of 1 m some five times the way through a house.
 OTHERS = (
-    ("Lattice", "eswm_gym.envs:LatticeEnv", 60, VARIANTS),
-    ("MiniGrid", "eswm_gym.envs.minigrid_room:MiniGridRoomEnv", 60, COVER_VARIANTS),
-    ("Indoor", "eswm_gym.envs.indoor:IndoorEnv", 40, COVER_VARIANTS),
+    ("Lattice", "eswm_gym.envs:LatticeEnv", None, 60, VARIANTS),
+    (
+        "MiniGrid",
+        "eswm_gym.envs.minigrid_room:MiniGridRoomEnv",
+        "eswm_gym.envs.vector_minigrid_room:MiniGridRoomVectorEnv",
+        60,
+        COVER_VARIANTS,
+    ),
+    ("Indoor", "eswm_gym.envs.indoor:IndoorEnv", None, 40, COVER_VARIANTS),
 )
 
 
@@ -36,13 +42,14 @@ def register_envs() -> None:
                     max_episode_steps=max_steps,
                     kwargs={"radius": radius, "task": task, "memory_bank": memory_bank},
                 )
-    for name, entry_point, max_steps, variants in OTHERS:
+    for name, one, many, max_steps, variants in OTHERS:
         for suffix, task, memory_bank in variants:
             env_id = f"ESWM-{name}{suffix}-v0"
             if env_id not in gym.registry:
                 gym.register(
                     id=env_id,
-                    entry_point=entry_point,
+                    entry_point=one,
+                    vector_entry_point=many,
                     max_episode_steps=max_steps,
                     kwargs={"task": task, "memory_bank": memory_bank},
                 )

@@ -151,31 +151,45 @@ def cover_banks(rng: np.random.Generator, rooms: GridBatch, share: np.ndarray | 
     batch, n_poses = rooms.free.shape
     visible = rooms.visible
     wanted = np.ceil(np.asarray(share) * visible.sum(1))
-    room = np.arange(batch)
-    # A transition shows what both of its ends show; steps into walls show nothing more.
-    shows = (rooms.sight[:, :, None] | rooms.sight[room[:, None, None], rooms.targets]).reshape(
-        batch, -1, visible.shape[1]
-    )
+    # A transition shows what both of its ends show; steps into walls show nothing more. Cells are bits from here on.
+    sight, floor = _bits(rooms.sight), _bits(rooms.floor)[:, :, None]  # (words, B, P) and (words, B, 1)
+    shows = (sight[..., None] | sight[:, np.arange(batch)[:, None, None], rooms.targets]).reshape(len(sight), batch, -1)
     allowed = (rooms.free[..., None] & (rooms.targets != np.arange(n_poses)[:, None])).reshape(batch, -1)
-    floor = rooms.floor
-    as_number = shows.astype(np.float32)
-    seen = np.zeros_like(visible)
+    seen = np.zeros_like(floor)
     chosen = np.full((batch, COVER_BANK_SIZE), -1)
+    going = np.flatnonzero(wanted > 0)  # the rooms whose banks show too little as yet
     for i in range(COVER_BANK_SIZE):
-        new = np.matmul(as_number, (~seen)[..., None].astype(np.float32))[..., 0]
-        shared = np.matmul(as_number, (seen & floor)[..., None].astype(np.float32))[..., 0]
-        if i == 0:  # begin with a transition that shows much of the floor
-            shared = np.matmul(as_number, floor[..., None].astype(np.float32))[..., 0] - OVERLAP
-        fits = allowed & (new > 0) & (shared >= OVERLAP)
-        goes_on = fits.any(1) & (seen.sum(1) < wanted)
+        here, known = shows[:, going], seen[:, going]
+        new = _count(here & ~known)
+        # Begin with a transition that shows much of the floor.
+        shared = _count(here & floor[:, going] & (known if i else ~known))
+        fits = allowed[going] & (new > 0) & (shared >= (OVERLAP if i else 2 * OVERLAP))
+        goes_on = fits.any(1)
         if not goes_on.any():
             break
         # Draw one with a probability in proportion to the new cells that it shows: the greatest key wins.
-        best = np.where(fits, rng.random(new.shape) ** (1 / np.maximum(new, 1)), -1).argmax(1)
-        chosen[goes_on, i] = best[goes_on]
-        seen[goes_on] |= shows[room, best][goes_on]
+        draw = rng.random(allowed.shape)[going]
+        best = np.where(fits, np.log(draw, where=fits, out=draw) / np.maximum(new, 1), -np.inf).argmax(1)
+        going, best = going[goes_on], best[goes_on]
+        chosen[going, i] = best
+        seen[:, going] |= shows[:, going, best][..., None]
+        going = going[_count(seen[:, going])[:, 0] < wanted[going]]
     pose, action = np.divmod(chosen, N_ACTIONS)
     return GridBankBatch(rooms, np.where(chosen < 0, -1, pose), np.where(chosen < 0, -1, action))
+
+
+def _bits(mask: np.ndarray) -> np.ndarray:
+    """(W, ...) uint64, the last axis of a mask in words of 64 bits."""
+    packed = np.packbits(mask, -1)
+    words = -(-packed.shape[-1] // 8)
+    padded = np.zeros((*packed.shape[:-1], 8 * words), np.uint8)
+    padded[..., : packed.shape[-1]] = packed
+    return np.moveaxis(padded.view(np.uint64), -1, 0).copy()
+
+
+def _count(bits: np.ndarray) -> np.ndarray:
+    """(...) uint8, how many bits are set in words (W, ...)."""
+    return np.bitwise_count(bits).sum(0, dtype=np.uint8)
 
 
 def cover_bank(grid: np.ndarray, rng: np.random.Generator) -> np.ndarray:
