@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eswm_gym.envs.hex_room import HexRoomEnv
 from eswm_gym.rooms import RoomBatch, generate_rooms, spanning_banks
 from eswm_gym.rooms.transitions import draw_weighted
+
+if TYPE_CHECKING:
+    from eswm_gym.envs.hex_room import HexRoomEnv
 
 
 class Episodes(NamedTuple):

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eswm_gym.envs.hex_episodes import Episodes, draw_episodes
 from eswm_gym.envs.lattice_room import LatticeRoomEnv
-from eswm_gym.rooms import RoomConfig
+from eswm_gym.rooms import Room, RoomConfig
+
+MOST_AHEAD = 64  # episodes drawn at a time
 
 
 class HexRoomEnv(LatticeRoomEnv):
@@ -96,3 +104,52 @@ class HexRoomEnv(LatticeRoomEnv):
         if config.duplicates[1]:
             raise ValueError(f"a room to walk in has no duplicate states, got duplicates={config.duplicates}")
         super().__init__(config, task, memory_bank, render_mode)
+        self._block: _Block | None = None
+
+    def get_state(self) -> dict[str, Any]:
+        block = self._block if self._block and self._block.rng is self.np_random else None
+        drawn = block and {"rng": block.before, "size": len(block.episodes.start), "taken": block.taken}
+        return {**super().get_state(), "drawn_ahead": drawn}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._block = None
+        if (drawn := state.get("drawn_ahead")) is not None:
+            rng = self.np_random
+            rng.bit_generator.state = drawn["rng"]
+            self._block = _Block(rng, drawn["rng"], draw_episodes(rng, self, drawn["size"]), drawn["taken"])
+            rng.bit_generator.state = state["rng"]
+
+    def _drawn_ahead(self) -> tuple[Room, int, int | None, np.ndarray, np.ndarray | None]:
+        """The next episode. After a reset with a seed 2 are drawn at a time, then 4 and so on, up to `MOST_AHEAD`."""
+        rng, block = self.np_random, self._block
+        if block is None or block.rng is not rng:
+            size = 2
+        else:
+            size = 0 if block.taken < len(block.episodes.start) else min(2 * block.taken, MOST_AHEAD)
+        if size:
+            before = rng.bit_generator.state
+            self._block = block = _Block(rng, before, draw_episodes(rng, self, size))
+        drawn, i = block.episodes, block.taken  # type: ignore[union-attr]
+        block.taken += 1  # type: ignore[union-attr]
+        room = Room.unchecked(self.config.lattice, drawn.states[i], drawn.walls[i], drawn.observed[i])
+        goal = drawn.goal.item(i) if self.task == "navigate" else None
+        bank = drawn.bank[i].astype(np.int64) if self.memory_bank == "spanning" else None
+        return room, drawn.start.item(i), goal, drawn.distances[i], bank
+
+
+@dataclass(eq=False)
+class _Block:
+    """Episodes drawn ahead.
+
+    Attributes:
+        rng: what drew them; of another generator they are not used.
+        before: its state before it did.
+        episodes: all of them.
+        taken: how many have begun.
+    """
+
+    rng: np.random.Generator
+    before: Any
+    episodes: Episodes
+    taken: int = 0

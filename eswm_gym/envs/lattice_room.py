@@ -53,7 +53,8 @@ class LatticeRoomEnv(RoomEnv):
         self.n_states = max(config.states) + 1
         keys = ("state", "goal") if task == "navigate" else ("state",)
         self.observation_space = spaces.Dict({key: self.state_space() for key in keys})
-        self.action_space = spaces.Discrete(config.lattice.n_actions)
+        self._n_actions = config.lattice.n_actions
+        self.action_space = spaces.Discrete(self._n_actions)
         self.location = 0
         self.goal: int | None = None
         self._room: Room | None = None
@@ -79,14 +80,22 @@ class LatticeRoomEnv(RoomEnv):
         super().reset(seed=seed)
         options = options or {}
         self._check_options(options)
-        room = self._given_room(options["room"]) if "room" in options else self._draw_room()
-        self.location, self.goal = self._draw_ends(room, options.get("start"), options.get("goal"))
+        bank = None
+        if seed is None and not options and (ahead := self._drawn_ahead()):
+            room, self.location, self.goal, distances, bank = ahead
+        else:
+            room = self._given_room(options["room"]) if "room" in options else self._draw_room()
+            self.location, self.goal = self._draw_ends(room, options.get("start"), options.get("goal"))
+            distances = None
         self._room = room
-        self._visited = np.arange(room.n_locations) == self.location
-        self._measure()
+        self._visited = np.zeros(room.n_locations, bool)
+        self._visited[self.location] = True
+        self._measure(distances)
         info = self._info(blocked=False)
         if self.memory_bank == "spanning":
-            info["memory_bank"] = pad([room.memory_bank(self.np_random)], room.n_locations - 1)[0]
+            if bank is None:
+                bank = pad([room.memory_bank(self.np_random)], room.n_locations - 1)[0]
+            info["memory_bank"] = bank
         if self.render_mode == "human":
             self.render()
         return self._observation(), info
@@ -98,13 +107,17 @@ class LatticeRoomEnv(RoomEnv):
             ValueError: if the action is not an integer from 0 to A - 1.
             ResetNeeded: before the first reset.
         """
-        if not self.action_space.contains(action):
+        n_actions = self._n_actions  # Gymnasium's check takes longer than the rest of the step
+        if not (isinstance(action, int) and 0 <= action < n_actions) and not self.action_space.contains(action):
             last = self.config.lattice.n_actions - 1
             raise ValueError(f"action must be an integer from 0 to {last}, got {action!r}")
-        before, self.location = self.location, int(self.room.targets[self.location, int(action)])
-        first_visit = not self._visited[self.location]
-        self._visited[self.location] = True
-        info = self._info(blocked=self.location == before)
+        before = self.location
+        self.location = here = self.room.targets.item(before, int(action))
+        first_visit = not self._visited[here]
+        if first_visit:
+            self._visited[here] = True
+            self._left -= 1
+        info = self._info(blocked=here == before)
         reward = self._reward_of_step(info["is_success"], first_visit)
         if self.render_mode == "human":
             self.render()
@@ -168,7 +181,7 @@ class LatticeRoomEnv(RoomEnv):
     @property
     def shortest_path_length(self) -> int | None:
         """Steps from here to the goal, -1 if it is cut off; None without a goal."""
-        return None if self.goal is None else int(self._distances[self.location])
+        return None if self.goal is None else self._distances.item(self.location)
 
     def action_masks(self) -> np.ndarray:
         """(A,) bool, moves that stay on the lattice; the name is MaskablePPO's."""
@@ -262,22 +275,42 @@ class LatticeRoomEnv(RoomEnv):
             raise ValueError(f"goal {goal} must be another location than start {start}, reachable from it")
         return start, int(goal)
 
-    def _measure(self) -> None:
-        """Measure the steps from each location to the goal or, where there is none, from the agent to each location."""
+    def _drawn_ahead(self) -> tuple[Room, int, int | None, np.ndarray, np.ndarray | None] | None:
+        """The next episode, if environments of this kind draw many at a time: room, start, goal, distances as
+        `_measure` finds them, memory bank."""
+        return None
+
+    def _measure(self, distances: np.ndarray | None = None) -> None:
+        """Measure the steps from each location to the goal or, where there is none, from the agent to each location;
+        unless they are given."""
         room, goal = self.room, self.goal
-        self._distances = room.distances_from(self.location) if goal is None else room.distances_to(goal)
+        if distances is None:
+            distances = room.distances_from(self.location) if goal is None else room.distances_to(goal)
+        self._distances = distances
+        self._left = int(((distances >= 0) & ~self._visited).sum())  # locations left to visit
+        self._masks = room.on_lattice.view(np.int8)
 
     def _is_success(self) -> bool:
         if self.goal is not None:
             return self.location == self.goal
-        return not ((self._distances >= 0) & ~self._visited).any()
+        return self._left == 0
 
     def _observation(self) -> dict[str, Any]:
-        shown = {"state": self.location} | ({} if self.goal is None else {"goal": self.goal})
-        return {key: self.observe(int(self.room.states[location])) for key, location in shown.items()}
+        states = self.room.states
+        if self.goal is None:
+            return {"state": self.observe(states.item(self.location))}
+        return {"state": self.observe(states.item(self.location)), "goal": self.observe(states.item(self.goal))}
 
     def _info(self, blocked: bool) -> dict[str, Any]:
-        return {**super()._info(blocked), "location": self.location}
+        info = {
+            "action_mask": self._masks[self.location].copy(),
+            "is_success": self._is_success(),
+            "blocked": blocked,
+            "location": self.location,
+        }
+        if self.goal is not None:
+            info["shortest_path_length"] = self.shortest_path_length
+        return info
 
 
 def _starts(room: Room) -> np.ndarray:

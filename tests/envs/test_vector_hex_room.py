@@ -15,7 +15,11 @@ from eswm_gym.envs import HexRoomEnv, HexRoomVectorEnv, RandomWallVectorEnv
 from eswm_gym.envs.hex_episodes import draw_episodes
 from eswm_gym.rooms import Room, RoomConfig
 
-HEX = [env_id for env_id, spec in gym.registry.items() if env_id.startswith("ESWM-") and spec.vector_entry_point]
+HEX = [
+    env_id
+    for env_id, spec in gym.registry.items()
+    if env_id.startswith("ESWM-") and spec.vector_entry_point and "MiniGrid" not in env_id
+]
 every_mode = pytest.mark.parametrize("mode", AutoresetMode, ids=lambda mode: mode.value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,13 @@ from eswm_gym.rooms.lattice.generation import RoomBatch, RoomConfig
 from eswm_gym.rooms.lattice.geometry import Lattice, hex_lattice
 from eswm_gym.rooms.lattice.scattered import ScatteredConfig
 from eswm_gym.rooms.lattice.shapes import lattice_of
+
+
+@cache
+def _natural(n: int) -> np.ndarray:
+    numbers = np.arange(n)
+    numbers.flags.writeable = False
+    return numbers
 
 
 class Room:
@@ -72,6 +80,19 @@ class Room:
         """Return room i of a batch."""
         numbers = None if rooms.numbers is None else rooms.numbers[i]
         return Room(rooms.lattice, rooms.states[i], rooms.walls[i], rooms.observed[i], numbers)
+
+    @classmethod
+    def unchecked(cls, lattice: Lattice, states: np.ndarray, walls: np.ndarray, observed: np.ndarray) -> Room:
+        """Return the room that these would build, which are known to be right: states, walls and observed, all (L,), of
+        a drawn room whose actions have the lattice's numbers. It takes a tenth of the time."""
+        room = cls.__new__(cls)
+        room.lattice, room.numbers, room.on_lattice = lattice, _natural(lattice.n_actions), lattice.on_lattice
+        room.states, room.walls, room.observed = states.astype(np.int64), walls.copy(), observed.copy()
+        ahead = lattice.next_location
+        room.targets = np.where(room.walls[ahead], np.arange(lattice.n_locations)[:, None], ahead)
+        for array in (room.states, room.walls, room.observed, room.targets):
+            array.flags.writeable = False
+        return room
 
     @staticmethod
     def generate(rng: np.random.Generator, config: RoomConfig | ScatteredConfig) -> Room:
