@@ -14,6 +14,7 @@ from eswm_gym.agents.eswm_agent import ESWMAgent
 from eswm_gym.agents.recorder import EpisodeRecorder
 from eswm_gym.rooms import Room
 from eswm_gym.rooms.grid import FORWARD, LEFT, RIGHT, cells_along
+from eswm_gym.runs import use_free_cores
 from eswm_gym.world_model import available, load_model, load_pretrained
 
 SEED = 19  # of a room where the goal is far, behind a wall
@@ -100,6 +101,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--model", metavar="NAME|FILE", help="pretrained or saved (default: what fits the environment)")
     parser.add_argument("--out", default="episode.html", metavar="FILE", help="default: %(default)s")
     options = parser.parse_args(arguments)
+    use_free_cores()
     try:
         record(options.env, options.seed, options.wall_at, options.model).save(options.out)
     except (OSError, ValueError, gym.error.Error) as error:

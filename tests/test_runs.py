@@ -1,10 +1,12 @@
 """What long runs share."""
 
+import os
 import signal
 
 import pytest
+import torch
 
-from eswm_gym.runs import FINAL_LR, Interrupt, falling, progress_bar
+from eswm_gym.runs import FINAL_LR, Interrupt, falling, progress_bar, use_free_cores
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -31,3 +33,20 @@ def test_falling():
 
 def test_no_bar_where_standard_error_is_no_terminal():
     assert progress_bar().disable and progress_bar(shown=False).disable
+
+
+@pytest.mark.parametrize(
+    ("load", "told", "threads"), [(0.1, None, 4), (1.2, None, 3), (3.9, None, 1), (9.0, None, 1), (9.0, "4", 4)]
+)
+def test_threads_keep_to_cores_that_are_free(monkeypatch, load, told, threads):
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(4), raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if told:
+        monkeypatch.setenv("OMP_NUM_THREADS", told)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(4)
+        assert use_free_cores() == torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)

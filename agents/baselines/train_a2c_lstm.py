@@ -20,6 +20,7 @@ from eswm_gym.agents.baselines.checkpoints import save_policy
 from eswm_gym.agents.baselines.training import Training, add_options
 from eswm_gym.agents.episodes import Episode, Setup, optimality, run_in_step
 from eswm_gym.rooms import Room, RoomConfig
+from eswm_gym.runs import use_free_cores
 
 ROOM_SEED = 0
 LR = 1e-3
@@ -62,6 +63,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_args(argv)
+    use_free_cores()
     room = train_room()
     config = {"room": room.to_dict(), "lstm": {"dim": 128, "hidden": 256}}
     training = Training(

@@ -20,6 +20,7 @@ from eswm_gym.agents.baselines.checkpoints import save_policy
 from eswm_gym.agents.baselines.epn import EPNAgent, EPNTorso, many_goals, max_steps, walk
 from eswm_gym.agents.baselines.training import Training, add_options
 from eswm_gym.rooms import Room, RoomConfig
+from eswm_gym.runs import use_free_cores
 from eswm_gym.wrappers import EpisodicMemory
 
 EPISODE_STEPS = 300  # the last third is what is measured
@@ -99,6 +100,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_args(argv)
+    use_free_cores()
 
     def share_done(training: Training) -> float:
         return training.num_timesteps / args.steps if args.steps else training.seconds / (60 * args.minutes)

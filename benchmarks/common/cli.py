@@ -11,6 +11,7 @@ from common import plots, reports
 from common.printing import print_blocks, print_sentences
 from common.rows import Row, Test
 from common.tests import corrected, print_tests
+from eswm_gym.runs import use_free_cores
 
 # Seeds of what is reported; docs/benchmarks.md says which seeds training and choice use.
 AGENT_ROOMS = 2 * 10**9  # agents meet the rooms of seeds 2 * 10**9 + 10**6 * seed and on: nothing was chosen on them
@@ -43,6 +44,7 @@ class Parser(argparse.ArgumentParser):
         parsed = super().parse_args(args, namespace)
         if unknown := set(vars(parsed).get("settings", ())) - set(self.settings):
             self.error(f"no setting {', '.join(sorted(unknown))}; there are {', '.join(self.settings)}")
+        use_free_cores()
         parsed.options = list(sys.argv[1:] if args is None else args)
         return parsed
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from eswm_gym.runs import use_free_cores
 from eswm_gym.world_model.presets import PRESETS
 from eswm_gym.world_model.training import Run, fabric_for
 
@@ -55,6 +56,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_args(argv)
+    use_free_cores()
     out = args.out or Path("runs") / args.name
     fabric = fabric_for(args.device, args.precision or default_precision(args.device), out)
     fabric.launch()

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from eswm_gym.files import replacing
 from eswm_gym.rooms.indoor import Asked, Pool, displacement_class, draw_bank, draw_queries, rotation_class
 from eswm_gym.rooms.transitions import ACTION
-from eswm_gym.runs import Interrupt, falling, progress_bar
+from eswm_gym.runs import Interrupt, falling, progress_bar, use_free_cores
 from eswm_gym.world_model.indoor.data import BANK_SIZES, Glances, Houses, Pairs, draw_glances, draw_pairs, draw_ways_of
 from eswm_gym.world_model.indoor.model import IndoorBank, IndoorConfig, IndoorModel
 from eswm_gym.world_model.indoor.pose_mixtures import between
@@ -289,6 +289,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if not args.minutes > 0 or (args.steps is not None and args.steps <= 0) or args.seed < 0:
         parser.error("--minutes and --steps must be greater than 0, --seed must not be negative")
+    use_free_cores()
     config, houses = IndoorConfig(), Houses(args.pools)
     reduction = Reduction(config.groups, config.kept)
     reduction.load_state_dict(torch.load(args.pools / "reduction.pt", weights_only=True))
