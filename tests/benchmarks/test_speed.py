@@ -6,6 +6,8 @@ import networkx as nx
 import numpy as np
 import pytest
 import speed
+import speed_peers
+from common import timing
 
 from eswm_gym.rooms import RoomConfig, generate_rooms, hex_lattice, spanning_banks
 
@@ -14,7 +16,7 @@ def test_the_networkx_bank_is_a_minimal_spanning_bank():
     """Lay it out from any transition: every state has one place, no move closes a circle, each bump stays."""
     rng = random.Random(0)
     for _ in range(50):
-        bank = speed.networkx_bank(rng, RoomConfig.random_wall(3, hidden=0.0))
+        bank = speed_peers.networkx_bank(rng, RoomConfig.random_wall(3, hidden=0.0))
         graph = nx.Graph([(s, e) for s, _, e in bank if s != e])
         assert nx.is_forest(graph) and graph.number_of_edges() == sum(s != e for s, _, e in bank)
         place = {}
@@ -37,16 +39,16 @@ def test_the_networkx_bank_is_a_minimal_spanning_bank():
 def test_both_make_banks_of_the_same_size(config):
     """On average over many rooms: the same walls, hidden regions and bumps, as far as work goes."""
     rng = random.Random(0)
-    reference = np.mean([len(speed.networkx_bank(rng, config)) for _ in range(1000)])
+    reference = np.mean([len(speed_peers.networkx_bank(rng, config)) for _ in range(1000)])
     ours = spanning_banks(np.random.default_rng(0), generate_rooms(np.random.default_rng(1), 1000, config))
     assert (ours.source >= 0).sum(1).mean() == pytest.approx(reference, rel=0.03)
 
 
 def test_calls_take_turns_and_the_fastest_counts(monkeypatch):
     clock = iter(range(10**6))
-    monkeypatch.setattr(speed.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(clock))
     order = []
-    found = speed.seconds_per_call({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, budget=3)
+    found = timing.seconds_per_call({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, budget=3)
     assert found == {"a": 1, "b": 1}  # this clock ticks once a look
     assert order == ["a", "b"] * 4  # one call each to warm up, then three
 

@@ -1,0 +1,227 @@
+"""How fast models and agents are, and how much memory everything takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import gymnasium as gym
+import networkx as nx
+import numpy as np
+import torch
+from common.cli import room_seeds
+from common.models import find_model
+from common.rows import Row
+from common.timing import seconds_per_call
+from torch.utils.flop_counter import FlopCounterMode
+
+from eswm_gym.agents import ESWMAgent, MemoryBank
+from eswm_gym.agents.baselines import MapOnly
+from eswm_gym.agents.planning import imagine_tables, search
+from eswm_gym.agents.states import ViewAlbum
+from eswm_gym.agents.views import imagine_views
+from eswm_gym.rooms import Room, RoomConfig, generate_rooms, spanning_banks
+from eswm_gym.rooms.grid import GridConfig, cover_bank, generate_grids
+from eswm_gym.world_model import MASKED, Transformer, ViewModel, load_pretrained
+from eswm_gym.world_model.presets import PRESETS
+from eswm_gym.world_model.stream import ProblemStream, to_tensors
+
+N_STATES, N_ACTIONS, N_MEMORIES = 32, 6, 35
+KNOWN = 5  # states: steps of the agent are sorted by how many such fives of states it knows
+# The paper trains on 600 to 900 pairs of bank and query a second on an A100, by its hours and queries.
+PAPER_RATE = 900
+# What takes memory, each in a process of its own.
+TRAIN = "['random-wall', '--steps', '3', '--no-compile', '--eval-rooms', '1', '--out', tempfile.mkdtemp()]"
+MANY = "import gymnasium, eswm_gym; envs = gymnasium.make_vec('{}', 4096); envs.reset(seed=0)"
+RESIDENT = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"  # kB on Linux
+MEMORY = {
+    "python": "",
+    "import": "import eswm_gym",
+    "agent": "from eswm_gym.agents import ESWMAgent; agent = ESWMAgent.from_pretrained('random-wall')",
+    "rooms-4096": MANY.format("ESWM-RandomWall-v0"),
+    "minigrid-rooms-4096": MANY.format("ESWM-MiniGrid-v0"),
+    "training": f"import tempfile; from eswm_gym.world_model.train import main; main({TRAIN})",
+}
+
+
+def table_rows(seed: int, device: str, budget: float) -> list[Row]:
+    """Seconds to imagine one room's whole table: 32 states times 6 actions, 35 memories, float32."""
+    rng = np.random.default_rng(seed)
+    bank = np.full((1, N_MEMORIES, 3), MASKED)
+    while (bank[0, -1] < 0).any():
+        found = spanning_banks(rng, generate_rooms(rng, 1, RoomConfig.random_wall(3, hidden=0.0))).transitions()
+        bank[:, : found.shape[1]] = found[:, :N_MEMORIES]
+    memories = torch.from_numpy(bank).to(device)
+    source = torch.arange(N_STATES, device=device).repeat_interleave(N_ACTIONS)[None, :, None]
+    action = torch.arange(N_ACTIONS, device=device).repeat(N_STATES)[None]
+    config = PRESETS["random-wall"].model
+    calls: dict[str, Callable[[], object]] = {}
+    for attention in ("cross", "joint"):
+        model = Transformer(replace(config, query_attention=attention)).eval().to(device)
+
+        def whole(model=model) -> None:
+            model.imagine(model.encode(memories), source, action).cells.cpu()
+
+        calls[f"{attention}-batched"] = whole
+        if attention == "cross":
+            with torch.inference_mode():
+                encoded = model.encode(memories)
+            calls["cross-cached"] = lambda m=model, e=encoded: m.imagine(e, source, action).cells.cpu()
+        else:
+
+            def one_by_one(model=model) -> None:
+                encoded = model.encode(memories)
+                for i in range(source.shape[1]):
+                    model.imagine(encoded, source[:, i : i + 1], action[:, i : i + 1]).cells.cpu()
+
+            calls["joint-one-by-one"] = one_by_one
+    with torch.inference_mode():
+        times = seconds_per_call(calls, budget)
+    rows = [Row("imagined-table", method, "seconds", value) for method, value in times.items()]
+    for method in ("joint-batched", "joint-one-by-one"):
+        rows.append(Row("imagined-table", f"{method}/cross-cached", "ratio", times[method] / times["cross-cached"]))
+    return rows
+
+
+def view_table_rows(seed: int, budget: float) -> list[Row]:
+    """Seconds to read the bank of one of MiniGrid's rooms, and to read it and imagine the room's whole table."""
+    bank = cover_bank(generate_grids(np.random.default_rng(seed), 1, GridConfig())[0], np.random.default_rng(seed))
+    memories = torch.from_numpy(bank[None])
+    models: dict[str, ViewModel] = {"eswm": load_pretrained("minigrid"), "map-only": MapOnly()}  # type: ignore[dict-item]
+    calls: dict[str, Callable[[], object]] = {}
+    for method, model in models.items():
+
+        def table(model=model) -> None:
+            album = ViewAlbum()
+            imagine_views(model, [MemoryBank(album.transitions(bank))], [album])
+
+        calls |= {f"minigrid-bank {method}": lambda m=model: m.encode(memories), f"minigrid-table {method}": table}
+    with torch.inference_mode():
+        times = seconds_per_call(calls, budget)
+    rows = [Row(*name.split(), "seconds", value) for name, value in times.items()]
+    for setting in ("minigrid-bank", "minigrid-table"):
+        slower = times[f"{setting} eswm"] / times[f"{setting} map-only"]
+        rows.append(Row(setting, "eswm/map-only", "ratio", slower))
+    return rows
+
+
+def planning_rows(seed: int, budget: float) -> list[Row]:
+    """Seconds to plan a way of a room: from the bank (read, imagine all, search), and by networkx on the true graph."""
+    rng = np.random.default_rng(seed)
+    batch = generate_rooms(rng, 1, RoomConfig.random_wall(3, hidden=0.0))
+    room, model = Room.from_batch(batch, 0), find_model("random-wall")
+    rows_of_bank = spanning_banks(rng, batch).transitions()[0]
+    bank = MemoryBank(rows_of_bank[rows_of_bank[:, 1] >= 0].tolist())
+    table = imagine_tables(model, [bank])[0]
+    start = int(np.flatnonzero(~room.walls)[0])
+    goal = int(room.distances_from(start).argmax())
+    graph = nx.Graph((here, there) for here, ends in enumerate(room.targets.tolist()) for there in ends)
+    ends = int(room.states[start]), int(room.states[goal])
+    calls: dict[str, Callable[[], object]] = {
+        "table": lambda: imagine_tables(model, [bank]),
+        "search": lambda: search(table, *ends),
+        "networkx-on-the-true-graph": lambda: nx.shortest_path(graph, start, goal),
+    }
+    times = seconds_per_call(calls, budget)
+    rows = [Row("planning", method, "seconds", value) for method, value in times.items()]
+    faster = times["networkx-on-the-true-graph"]
+    return rows + [Row("planning", f"{name}/networkx", "ratio", times[name] / faster) for name in ("table", "search")]
+
+
+def act_rows(seed: int, n_rooms: int) -> list[Row]:
+    """Seconds that the agent takes for a step of exploring, and how they grow with what it knows."""
+    agent, env = ESWMAgent.from_pretrained("random-wall"), gym.make("ESWM-RandomWallExplore-v0")
+    taken: list[float] = []
+    known: list[int] = []
+    for room in room_seeds(seed, n_rooms + 1):
+        obs, info = env.reset(seed=room)
+        agent.reset(obs, info)
+        done = False
+        while not done:
+            start = time.perf_counter()
+            action = agent.act(obs, info)
+            taken.append(time.perf_counter() - start)
+            known.append(len(agent.memory.states))
+            before = obs
+            obs, _, terminated, truncated, info = env.step(action)
+            agent.observe(before, action, obs, info)
+            done = terminated or truncated
+        if room == room_seeds(seed, 1)[0]:  # to warm up
+            taken, known = [], []
+    seconds, at = np.array(taken), KNOWN * (np.array(known) // KNOWN)
+    rows = [
+        Row("act", "eswm", "median_seconds", float(np.median(seconds)), n=len(seconds)),
+        Row("act", "eswm", "p99_seconds", float(np.quantile(seconds, 0.99)), n=len(seconds)),
+    ]
+    for n in np.unique(at).tolist():
+        some = seconds[at == n]
+        rows.append(Row("act", "eswm", "seconds", float(np.median(some)), n=len(some), along="states", at=n))
+    return rows
+
+
+def training_rows(seed: int, device: str, budget: float) -> list[Row]:
+    """Bank-query pairs a second, drawn, passed forth and back and learned from, compiled, bfloat16: the steps of the
+    training command. `share_of_peak`: their floating-point operations, beside those of a product of the same shapes."""
+    from eswm_gym.world_model.training import make_optimizers
+
+    preset = PRESETS["random-wall"]
+    torch.manual_seed(seed)
+    model = Transformer(preset.model).to(device)
+    stream = iter(ProblemStream((preset.sources[0],), preset.rooms, preset.queries, seed))
+    problems = to_tensors(next(stream), device)
+    with FlopCounterMode(display=False) as counter:
+        model(problems.memories, problems.query).loss(problems).backward()
+    optimizers = make_optimizers(model, 1e-4)
+    for block in model.blocks:
+        block.compile(dynamic=False)
+
+    def step() -> None:
+        problems = to_tensors(next(stream), device)
+        with torch.autocast(device, torch.bfloat16):
+            loss = model(problems.memories, problems.query).loss(problems)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        loss.item()
+
+    tokens = preset.rooms * (source_rows(preset) + preset.queries)
+    wide, narrow = torch.randn(tokens, preset.model.dim), torch.randn(preset.model.dim, 4 * preset.model.dim)
+    calls: dict[str, Callable[[], object]] = {"step": step}
+    for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
+        a, b = wide.to(device, dtype), narrow.to(device, dtype)
+        calls[name] = lambda a=a, b=b: a @ b
+    seconds = seconds_per_call(calls, budget)
+    product, pairs = 2 * wide.numel() * narrow.shape[1], preset.rooms * preset.queries
+    rate, done = pairs / seconds["step"], counter.get_total_flops() / seconds["step"]
+    return [
+        Row("training", "random-wall", "pairs_per_second", rate),
+        Row("training", "random-wall/paper-on-an-a100", "ratio", rate / PAPER_RATE),
+        *(
+            Row("training", f"product-{name}", "gflop_per_second", product / seconds[name] / 1e9)
+            for name in list(calls)[1:]
+        ),
+        Row("training", "random-wall", "gflop_per_second", done / 1e9),
+        Row("training", "random-wall", "share_of_peak", done / (product / seconds["bfloat16"])),
+    ]
+
+
+def source_rows(preset) -> int:
+    """Rows of the banks that `training_rows` draws."""
+    return preset.sources[0].capacity
+
+
+def memory_rows() -> list[Row]:
+    """Greatest resident megabytes of a process that does one thing; of Linux alone."""
+    rows: list[Row] = []
+    if sys.platform != "linux":
+        return rows
+    for name, what in MEMORY.items():
+        ran = subprocess.run([sys.executable, "-c", f"{what}\n{RESIDENT}"], capture_output=True, text=True)
+        if ran.returncode == 0:  # without the extra `train` there is no training
+            rows.append(Row("memory", name, "megabytes", int(ran.stdout.split()[-1]) / 1024))
+    return rows
