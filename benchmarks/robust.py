@@ -17,6 +17,7 @@ Methods:
   cscg              a clone-structured graph (George et al., 2021), only for `aliasing`: it walked the room for 3,000
                     steps before, saw states as they are shown, and fitted a graph to that walk
   eswm              the agent
+  rules             the agent with the rules of the lattice in place of the model
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import gymnasium as gym
 import numpy as np
 from common.cli import agent_parser, finish, room_seeds
 from common.intervals import mean, rate
-from common.models import find_hex_model
+from common.models import agents_in_part, find_hex_model
 from common.plots import by_setting, draw_curves
 from common.progress import progress
 from common.rows import Row, Test
@@ -187,12 +188,14 @@ def main(argv: list[str] | None = None) -> list[Row]:
     options.add_settings(FACTORS)
     args = options.parse_args(argv)
     seeds = room_seeds(args.seed, 8 if args.quick else args.episodes)
+    eswm = ESWMAgent(find_hex_model(args.model, args.device))
     methods: dict[str, Agent] = {
         "random": RandomAgent(),
         "memory-graph": MemoryGraphAgent(),
         "path-integration": PathIntegrationAgent(),
         "epn": EPNAgent.from_pretrained(device=args.device),
-        "eswm": ESWMAgent(find_hex_model(args.model, args.device)),
+        "eswm": eswm,
+        "rules": agents_in_part(eswm.model)["rules"],
     }
     rows: list[Row] = []
     tests: list[Test] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from common.tables import Table, of
 
-METHODS = ("random", "memory-graph", "path-integration", "epn", "cscg", "eswm")
+METHODS = ("random", "memory-graph", "path-integration", "epn", "cscg", "eswm", "rules")
 # What a level is, its setting, and of its levels some in between and the worst.
 LEVELS = (
     ("{:.0%} of moves slip", "slip", (0.1, 0.3)),
