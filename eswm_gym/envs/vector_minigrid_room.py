@@ -52,7 +52,7 @@ class MiniGridRoomVectorEnv(RoomVectorEnv):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **kwargs: Any,
     ) -> None:
-        single = MiniGridRoomEnv(**kwargs)
+        single = MiniGridRoomEnv(**kwargs)  # type: ignore[abstract]  # _gen_grid, which it never calls
         if kwargs.get("max_steps") is not None:
             limit = max_episode_steps or -1
             max_episode_steps = single.max_steps if limit < 0 else min(limit, single.max_steps)

@@ -309,8 +309,9 @@ class RoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
     def _at(self, i: int) -> Any:
         """The single environment, set to room i."""
         self._require_rooms(self._begun[i])
-        self._single.set_state({**self._state(i), "rng": self.np_random.bit_generator.state})
-        return self._single
+        single: Any = self._single
+        single.set_state({**self._state(i), "rng": self.np_random.bit_generator.state})
+        return single
 
     # What is returned
 

@@ -75,12 +75,13 @@ def gap_moves(rooms: RoomBatch, cluster: np.ndarray) -> np.ndarray:
     """(B, L, A) bool, the moves from a free location of one cluster (B, L) to a free location of another."""
     ahead = rooms.lattice.next_location
     free = (cluster >= 0) & ~rooms.walls
-    return free[..., None] & free[:, ahead] & (cluster[:, ahead] != cluster[..., None])
+    across: np.ndarray = cluster[:, ahead] != cluster[..., None]
+    return free[..., None] & free[:, ahead] & across
 
 
 def _two_in_touch(rooms: RoomBatch, cluster: np.ndarray) -> np.ndarray:
     """(B,) bool, whether a move leads from one cluster to the other and each hangs together."""
-    good = gap_moves(rooms, cluster).any((1, 2))
+    good: np.ndarray = gap_moves(rooms, cluster).any((1, 2))
     for i in (0, 1):
         inside = (cluster == i) & ~rooms.walls
         reached = replace(rooms, walls=~inside).distances_from(inside.argmax(1)) >= 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
@@ -79,10 +80,10 @@ class LatticeSource:
         for name in ("doubtful", "noise"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
-        of_hexagons = isinstance(self.rooms, RoomConfig)
-        if self.noise and not (of_hexagons and len(self.rooms.states) > self.rooms.n_locations):
+        states = getattr(self.rooms, "states", ())  # which regions do not have
+        if self.noise and len(states) <= self.rooms.lattice.n_locations:
             raise ValueError(f"noise needs states that rooms lack, got {self.rooms}")
-        if self.bank == "clusters" and not of_hexagons:
+        if self.bank == "clusters" and not states:
             raise ValueError(f"clusters are drawn in rooms of RoomConfig, got {self.rooms}")
 
     @property
@@ -182,7 +183,7 @@ class LatticeSource:
     def _contradict(self, rng: np.random.Generator, memories: np.ndarray, states: np.ndarray) -> None:
         """Let memories (B, N, 3) of some banks contradict each other, in place."""
         strange = partial(strange_states, vocabulary=self.rooms.states)  # type: ignore[union-attr]  # a RoomConfig
-        noises = (contradict_states, contradict_transitions, strange)
+        noises: tuple[Callable[..., np.ndarray], ...] = (contradict_states, contradict_transitions, strange)
         noisy = (rng.random(len(memories)) < self.noise) & (memories[:, 0, 0] >= 0)
         which = np.where(noisy, rng.integers(len(noises), size=len(memories)), -1)
         for i, noise in enumerate(noises):
