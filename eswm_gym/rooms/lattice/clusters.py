@@ -81,7 +81,7 @@ def gap_moves(rooms: RoomBatch, cluster: np.ndarray) -> np.ndarray:
 
 def _two_in_touch(rooms: RoomBatch, cluster: np.ndarray) -> np.ndarray:
     """(B,) bool, whether a move leads from one cluster to the other and each hangs together."""
-    good: np.ndarray = gap_moves(rooms, cluster).any((1, 2))
+    good = np.asarray(gap_moves(rooms, cluster).any((1, 2)))
     for i in (0, 1):
         inside = (cluster == i) & ~rooms.walls
         reached = replace(rooms, walls=~inside).distances_from(inside.argmax(1)) >= 0
