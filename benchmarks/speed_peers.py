@@ -107,6 +107,7 @@ def envpool_rates(seed: int, budget: float) -> dict[str, float]:
 
 def jax_rates(seed: int, budget: float) -> dict[str, float]:
     """Steps a second of MiniGrids in JAX, compiled, with random actions on one thread; {} without them."""
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
     walks = {name: make(seed) for name, make in JAX_GRIDS.items() if find_spec(name)}
     return {name: STEPS * JAX_ROOMS / taken for name, taken in seconds_per_call(walks, budget).items()}
 
@@ -132,7 +133,6 @@ JAX_GRIDS: dict[str, Callable[[int], Callable[[], object]]] = {"xminigrid": _xmi
 
 def _jax_walk(reset: Callable, step: Callable, seed: int) -> Callable[[], object]:
     """Many rooms for many steps, as one compiled call."""
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
     import jax
 
     def walk(key):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -13,7 +15,7 @@ FINAL_LR = 0.02  # share of the peak
 
 
 def use_free_cores() -> int:
-    """Let torch use as many threads as there are cores that nothing else keeps busy, and at least one.
+    """Let torch use as many threads as there are cores that nothing keeps busy at the moment, and at least one.
 
     The threads of one operation wait for each other. If one of them shares its core with another program, all wait for
     it: two threads on two busy cores were three times as slow as one thread there, and at times 40 times.
@@ -24,11 +26,29 @@ def use_free_cores() -> int:
     """
     import torch
 
-    if "OMP_NUM_THREADS" not in os.environ and hasattr(os, "getloadavg"):
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        free = cores - round(os.getloadavg()[0])  # over the last minute
-        torch.set_num_threads(max(1, min(free, torch.get_num_threads())))
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, min(free_cores(), torch.get_num_threads())))
     return torch.get_num_threads()
+
+
+def free_cores(seconds: float = 0.2) -> int:
+    """How many of the cores that this process may use are idle, for so long; all of them where Linux does not say."""
+    if not Path("/proc/stat").exists():
+        return os.cpu_count() or 1
+    before = _ticks()
+    time.sleep(seconds)
+    idle = [
+        (after - since) / max(1, total - first) for (since, first), (after, total) in zip(before, _ticks(), strict=True)
+    ]
+    return sum(share > 0.5 for share in idle)
+
+
+def _ticks() -> list[tuple[int, int]]:
+    """Of each core that this process may use: ticks that it was idle, and all."""
+    lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+    ours = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+    found = [list(map(int, fields[1:])) for fields in lines if fields[0] in ours]
+    return [(ticks[3] + ticks[4], sum(ticks)) for ticks in found]
 
 
 class Interrupt:

@@ -2,10 +2,12 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 import torch
 
+from eswm_gym import runs
 from eswm_gym.runs import FINAL_LR, Interrupt, falling, progress_bar, use_free_cores
 
 
@@ -36,11 +38,10 @@ def test_no_bar_where_standard_error_is_no_terminal():
 
 
 @pytest.mark.parametrize(
-    ("load", "told", "threads"), [(0.1, None, 4), (1.2, None, 3), (3.9, None, 1), (9.0, None, 1), (9.0, "4", 4)]
+    ("free", "told", "threads"), [(4, None, 4), (3, None, 3), (0, None, 1), (9, None, 4), (0, "4", 4)]
 )
-def test_threads_keep_to_cores_that_are_free(monkeypatch, load, told, threads):
-    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(4), raising=False)
+def test_threads_keep_to_cores_that_are_free(monkeypatch, free, told, threads):
+    monkeypatch.setattr(runs, "free_cores", lambda: free)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if told:
         monkeypatch.setenv("OMP_NUM_THREADS", told)
@@ -50,3 +51,19 @@ def test_threads_keep_to_cores_that_are_free(monkeypatch, load, told, threads):
         assert use_free_cores() == torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="Linux says how busy its cores are")
+def test_idle_cores_are_counted(monkeypatch):
+    """Of the cores 0, 1 and 3 one was idle for all of ten ticks, one for six and one for two."""
+    stat = ["cpu0 {} 0 0 {} 0 0 0", "cpu1 {} 0 0 {} 0 0 0", "cpu2 0 0 0 0 0 0 0", "cpu3 {} 0 0 {} 0 0 0"]
+    looks = iter(
+        [
+            "\n".join(line.format(5, 5) for line in stat),
+            "\n".join(line.format(5 + busy, 5 + 10 - busy) for line, busy in zip(stat, (0, 4, 0, 8), strict=True)),
+        ]
+    )
+    monkeypatch.setattr(runs.Path, "read_text", lambda self: next(looks))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 3})
+    monkeypatch.setattr(runs.time, "sleep", lambda _: None)
+    assert runs.free_cores() == 2

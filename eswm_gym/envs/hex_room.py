@@ -108,30 +108,31 @@ class HexRoomEnv(LatticeRoomEnv):
 
     def get_state(self) -> dict[str, Any]:
         block = self._block if self._block and self._block.rng is self.np_random else None
-        drawn = block and {"rng": block.before, "size": len(block.episodes.start), "taken": block.taken}
+        drawn = block and {"rng": block.before, "size": block.size, "taken": block.taken}
         return {**super().get_state(), "drawn_ahead": drawn}
 
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
-        self._block = None
-        if (drawn := state.get("drawn_ahead")) is not None:
-            rng = self.np_random
-            rng.bit_generator.state = drawn["rng"]
-            self._block = _Block(rng, drawn["rng"], draw_episodes(rng, self, drawn["size"]), drawn["taken"])
-            rng.bit_generator.state = state["rng"]
+        drawn = state.get("drawn_ahead")
+        self._block = drawn and _Block(self.np_random, drawn["rng"], drawn["size"], drawn["taken"])
 
     def _drawn_ahead(self) -> tuple[Room, int, int | None, np.ndarray, np.ndarray | None]:
         """The next episode. After a reset with a seed 2 are drawn at a time, then 4 and so on, up to `MOST_AHEAD`."""
         rng, block = self.np_random, self._block
         if block is None or block.rng is not rng:
-            size = 2
-        else:
-            size = 0 if block.taken < len(block.episodes.start) else min(2 * block.taken, MOST_AHEAD)
-        if size:
-            before = rng.bit_generator.state
-            self._block = block = _Block(rng, before, draw_episodes(rng, self, size))
-        drawn, i = block.episodes, block.taken  # type: ignore[union-attr]
-        block.taken += 1  # type: ignore[union-attr]
+            block = _Block(rng, rng.bit_generator.state, 2)
+            block.episodes = draw_episodes(rng, self, block.size)
+        elif block.episodes is None:  # of a state that was set
+            now = rng.bit_generator.state
+            rng.bit_generator.state = block.before
+            block.episodes = draw_episodes(rng, self, block.size)
+            rng.bit_generator.state = now
+        if block.taken == block.size:
+            block = _Block(rng, rng.bit_generator.state, min(2 * block.size, MOST_AHEAD))
+            block.episodes = draw_episodes(rng, self, block.size)
+        self._block, i, drawn = block, block.taken, block.episodes
+        assert drawn is not None
+        block.taken += 1
         room = Room.unchecked(self.config.lattice, drawn.states[i], drawn.walls[i], drawn.observed[i])
         goal = drawn.goal.item(i) if self.task == "navigate" else None
         bank = drawn.bank[i].astype(np.int64) if self.memory_bank == "spanning" else None
@@ -143,13 +144,15 @@ class _Block:
     """Episodes drawn ahead.
 
     Attributes:
-        rng: what drew them; of another generator they are not used.
-        before: its state before it did.
-        episodes: all of them.
+        rng: what draws them; of another generator they are not used.
+        before: its state before it does.
+        size: how many there are.
         taken: how many have begun.
+        episodes: all of them; None until they are needed.
     """
 
     rng: np.random.Generator
     before: Any
-    episodes: Episodes
+    size: int
     taken: int = 0
+    episodes: Episodes | None = None

@@ -42,7 +42,10 @@ class MiniGridRoomVectorEnv(RoomVectorEnv):
         ValueError: if the render mode is `"human"`, num_envs or max_episode_steps is not positive.
     """
 
-    ATTRIBUTES = ("grid_classes", "pose", *RoomVectorEnv.ATTRIBUTES)
+    ATTRIBUTES = (
+        *("grid_classes", "pose", "grid", "agent_pos", "agent_dir", "front_pos", "dir_vec", "right_vec", "step_count"),
+        *RoomVectorEnv.ATTRIBUTES,
+    )
     _single: MiniGridRoomEnv
 
     def __init__(
@@ -54,8 +57,8 @@ class MiniGridRoomVectorEnv(RoomVectorEnv):
     ) -> None:
         single = MiniGridRoomEnv(**kwargs)  # type: ignore[abstract]  # _gen_grid, which it never calls
         if kwargs.get("max_steps") is not None:
-            limit = max_episode_steps or -1
-            max_episode_steps = single.max_steps if limit < 0 else min(limit, single.max_steps)
+            unlimited = max_episode_steps in (None, -1)
+            max_episode_steps = single.max_steps if unlimited else min(max_episode_steps, single.max_steps)
         super().__init__(single, num_envs, max_episode_steps, autoreset_mode)
         every = poses(SIZE)
         self._turned = np.stack([pose_index(SIZE, *moved(every, action).T) for action in range(N_ACTIONS)], 1)

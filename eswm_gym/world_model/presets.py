@@ -91,7 +91,7 @@ _SURROUNDINGS = (
 _PAPER_ROOMS = RoomConfig.random_wall(3, states=_STATES)
 # Banks that contradict themselves, and banks that fall into two.
 _FLAWED = (
-    LatticeSource(_PAPER_ROOMS, "minimal", share=0.25, noise=1.0, rows=37),
+    LatticeSource(_PAPER_ROOMS, "minimal", share=0.25, noise=1.0),
     LatticeSource(_PAPER_ROOMS, "dense", share=0.1, noise=1.0),
     LatticeSource(_PAPER_ROOMS, "walk", share=0.1, noise=1.0),
     LatticeSource(_PAPER_ROOMS, "clusters", share=0.35, mix=(0.5, 0.0, 0.5, 0.0)),

@@ -41,6 +41,8 @@ class RecurrentConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         require_choices(cell=(self.cell, tuple(CELLS)), codec=(self.codec, tuple(CODECS)))
+        if self.cell == "mamba" and EXPANSION * self.dim % HEADS:
+            raise ValueError(f"dim of Mamba must be a multiple of {HEADS // EXPANSION}, got {self.dim}")
 
 
 class Recurrent(TokenModel):

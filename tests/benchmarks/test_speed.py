@@ -64,3 +64,21 @@ def test_vector_environments_are_compared_step_for_step(monkeypatch):
     assert rows["ESWM-RandomWall-v0-rooms-8"] == 8 * 40 / 2
     assert rows["ESWM-RandomWall-v0-sync-2"] == 2 * 40 / 2
     assert rows["ESWM-RandomWall-v0-rooms-8/sync-2"] == 4
+
+
+@pytest.mark.slow
+def test_nothing_has_become_many_times_slower():
+    """Ratios of one run, with margins that a busy machine keeps: a third of what an idle core measured, or less."""
+    rows = {(row.setting, row.method): row.value for row in speed.main(["--quick"]) if row.metric == "ratio"}
+    taxi = max(name for setting, name in rows if name.startswith("ESWM-RandomWallExplore-v0/Taxi"))
+    least = {
+        ("random-wall-37", "numpy-batched/networkx"): 2,
+        ("environments", taxi): 0.5,
+        ("environments", taxi.replace("Explore", "")): 0.4,
+        ("vector-environments", "ESWM-RandomWall-v0-rooms-4096/sync-64"): 20,
+        ("vector-environments", "ESWM-MiniGrid-v0-rooms-4096/sync-64"): 10,
+        ("views", "batched/minigrid-gen-obs"): 50,
+        ("imagined-table", "joint-batched/cross-cached"): 10,
+        ("imagined-table", "joint-one-by-one/cross-cached"): 20,
+    }
+    assert {key: rows[key] for key, ratio in least.items() if rows[key] < ratio} == {}

@@ -1,13 +1,15 @@
-"""ESWM-LSTM and ESWM-Mamba: each query reads the bank, in order, and nothing else; Mamba is Mamba."""
+"""ESWM-LSTM and ESWM-Mamba: each query reads the bank, in order, and nothing else; Mamba is Mamba-2."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eswm_gym.world_model.recurrent import LSTMBlock, Recurrent, RecurrentConfig, state_space
+from eswm_gym.world_model import recurrent
+from eswm_gym.world_model.recurrent import LSTMBlock, MambaBlock, Recurrent, RecurrentConfig, state_space
 
 few = settings(max_examples=10)
 CONFIGS = [
@@ -95,10 +97,35 @@ def test_long_and_strong_decays_stay_numbers():
     assert step.grad.isfinite().all()
 
 
+def test_a_block_of_mamba_token_by_token():
+    """Convolution by PyTorch, then states that decay and are written to: what Mamba-2 says of one token at a time."""
+    torch.manual_seed(0)
+    block = MambaBlock(8).double()
+    torch.nn.init.normal_(block.skip)
+    torch.nn.init.normal_(block.convolution_bias)
+    x = torch.randn(3, 7, 8, dtype=torch.double)
+    width, keys, heads = block.width, recurrent.STATE, recurrent.HEADS
+    gate, mixed, step = (block.norm(x) @ block.enter.weight.T).split([width, width + 2 * keys, heads], -1)
+    weight = block.convolution.T[:, None]  # (channels, 1, taps)
+    mixed = F.conv1d(F.pad(mixed.mT, (3, 0)), weight, block.convolution_bias, groups=len(weight)).mT
+    channel, write, read = F.silu(mixed).split([width, keys, keys], -1)
+    step, rate = F.softplus(step + block.step_bias), -block.decay_log.exp()
+    h, outputs = torch.zeros(3, heads, width // heads, keys, dtype=torch.double), []
+    for t in range(7):
+        now = channel[:, t].view(3, heads, -1)
+        decay = (step[:, t] * rate).exp()[..., None, None]
+        h = decay * h + (step[:, t, :, None] * now)[..., None] * write[:, None, None, t]
+        outputs.append(((h * read[:, None, None, t]).sum(-1) + block.skip[:, None] * now).flatten(1))
+    y = block.gate_norm(torch.stack(outputs, 1) * F.silu(gate)) @ block.leave.weight.T
+    torch.testing.assert_close(block(x), x + y, rtol=1e-6, atol=1e-6)
+
+
 def test_unknown_choices_are_named():
     for option in ({"cell": "gru"}, {"codec": "ternary"}):
         with pytest.raises(ValueError, match=str(*option.values())):
             RecurrentConfig(**option)
+    with pytest.raises(ValueError, match="dim of Mamba must be a multiple of 4, got 10"):
+        RecurrentConfig(dim=10, cell="mamba")
 
 
 def test_an_lstm_begins_with_cells_that_remember():

@@ -188,8 +188,8 @@ def _bits(mask: np.ndarray) -> np.ndarray:
 
 
 def _count(bits: np.ndarray) -> np.ndarray:
-    """(...) uint8, how many bits are set in words (W, ...)."""
-    return np.bitwise_count(bits).sum(0, dtype=np.uint8)
+    """(...) uint16, how many bits are set in words (W, ...)."""
+    return np.bitwise_count(bits).sum(0, dtype=np.uint16)
 
 
 def cover_bank(grid: np.ndarray, rng: np.random.Generator) -> np.ndarray:

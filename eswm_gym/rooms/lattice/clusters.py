@@ -34,7 +34,7 @@ def cluster_banks(rng: np.random.Generator, rooms: RoomBatch, cluster: np.ndarra
 
 
 def draw_clusters(rng: np.random.Generator, n: int, config: RoomConfig) -> tuple[RoomBatch, np.ndarray, np.ndarray]:
-    """Rooms of which two clusters side by side are observed; a bank tells of half of them, if it can, how they lie.
+    """Rooms with two clusters of locations side by side. Of half of them, if there are so many, banks tell how they lie.
 
     A region of random size and shape is cut in two: each location belongs to the nearer one of two, obstacles if there
     are any.
@@ -42,33 +42,35 @@ def draw_clusters(rng: np.random.Generator, n: int, config: RoomConfig) -> tuple
     Args:
         rng: source of randomness.
         n: how many rooms.
-        config: their family, whose `hidden`, `observed` and `duplicates` are ignored.
+        config: their family, of radius 2 at least; everything is observed and has a state of its own.
 
     Returns:
-        The rooms, (n, L) int clusters: 0, 1, -1 for what neither observes, and (n,) bool, whether obstacles and the
-        shape of the room leave hardly any other placement than the true one.
+        The rooms, (n, L) int clusters: 0, 1, -1 for what neither holds, and (n,) bool, whether obstacles and the shape
+        of the room leave hardly any other placement than the true one.
     """
-    lattice, tried = config.lattice, DRAWS * n
-    plain = replace(config, hidden=0.0, observed=None, duplicates=(0, 0))
-    rooms = plain.generate(rng, tried)
-    sizes = rng.integers(SMALLEST, lattice.n_locations + 1, size=tried)
-    region = random_regions(rng, sizes, lattice, ragged=config.radius)
-    middles = np.where(region, rng.random(region.shape) + rooms.walls, -1).argsort(1)[:, -2:]
-    nearer = lattice.distances[middles[:, 0]] < lattice.distances[middles[:, 1]]
-    cluster = np.where(region, nearer, -1)
-    good, most = _two_in_touch(rooms, cluster), int(JUDGED * n)
-    cued = np.logical_and(*(((cluster == i) & rooms.walls).any(1) for i in (0, 1)))
-    cued &= sizes < FEW * lattice.n_locations
-    some, others = np.flatnonzero(good & cued)[:most], np.flatnonzero(good & ~cued)[:most]
-    chosen = rng.permutation(np.concatenate([some, others]))
-    prior = _prior(plain)
-    belief = np.array([placement_belief(lattice, cluster[i], rooms.walls[i], prior) for i in chosen])
-    chosen, belief = (x[(belief < DOUBTED) | (belief > SURE)] for x in (chosen, belief))
-    known = belief > SURE
-    order = np.argsort(np.where(known, np.cumsum(known), np.cumsum(~known)), kind="stable")  # turn by turn
-    kept = np.resize(chosen[order], n), np.resize(known[order], n)
-    rooms = replace(rooms, **{name: getattr(rooms, name)[kept[0]] for name in ("states", "walls", "observed")})
-    return rooms, cluster[kept[0]], kept[1]
+    lattice, tried, prior = config.lattice, DRAWS * max(n, 8), _prior(config)
+    most = int(JUDGED * max(n, 8))
+    drawn: list[tuple[np.ndarray, ...]] = []
+    while sum(len(known) for *_, known in drawn) < n:
+        rooms = config.generate(rng, tried)
+        sizes = rng.integers(SMALLEST, lattice.n_locations + 1, size=tried)
+        region = random_regions(rng, sizes, lattice, ragged=config.radius)
+        middles = np.where(region, rng.random(region.shape) + rooms.walls, -1).argsort(1)[:, -2:]
+        nearer = lattice.distances[middles[:, 0]] < lattice.distances[middles[:, 1]]
+        cluster = _shown(rooms, np.where(region, nearer, -1))
+        good = _two_in_touch(rooms, cluster)
+        cued = np.logical_and(*(((cluster == i) & rooms.walls).any(1) for i in (0, 1)))
+        cued &= sizes < FEW * lattice.n_locations
+        some, others = np.flatnonzero(good & cued)[:most], np.flatnonzero(good & ~cued)[:most]
+        chosen = rng.permutation(np.concatenate([some, others]))
+        belief = np.array([placement_belief(lattice, cluster[i], rooms.walls[i], prior) for i in chosen])
+        chosen, belief = (x[(belief < DOUBTED) | (belief > SURE)] for x in (chosen, belief))
+        known = belief > SURE
+        order = np.argsort(np.where(known, np.cumsum(known), np.cumsum(~known)), kind="stable")  # turn by turn
+        kept = chosen[order]
+        drawn.append((rooms.states[kept], rooms.walls[kept], cluster[kept], known[order]))
+    states, walls, cluster, known = (np.concatenate(part)[:n] for part in zip(*drawn, strict=True))
+    return RoomBatch(lattice, states, walls, np.ones_like(walls)), cluster, known
 
 
 def gap_moves(rooms: RoomBatch, cluster: np.ndarray) -> np.ndarray:
@@ -77,6 +79,14 @@ def gap_moves(rooms: RoomBatch, cluster: np.ndarray) -> np.ndarray:
     free = (cluster >= 0) & ~rooms.walls
     across: np.ndarray = cluster[:, ahead] != cluster[..., None]
     return free[..., None] & free[:, ahead] & across
+
+
+def _shown(rooms: RoomBatch, cluster: np.ndarray) -> np.ndarray:
+    """The clusters (B, L) without obstacles that none of their free locations lies beside: no memory shows those."""
+    around = rooms.lattice.neighbors
+    free = (cluster >= 0) & ~rooms.walls
+    beside = (around >= 0) & free[:, around] & (cluster[:, around] == cluster[..., None])
+    return np.where(rooms.walls & ~beside.any(2), -1, cluster)
 
 
 def _two_in_touch(rooms: RoomBatch, cluster: np.ndarray) -> np.ndarray:

@@ -46,12 +46,13 @@ class LatticeSource:
         rows: of the padded banks, the context among them. None: as many as banks of these rooms may have.
         doubtful: share of the banks whose context ends where another location shows the same state, if there is one;
             the contexts of the others end anywhere.
-        noise: share of the training banks whose memories contradict each other.
+        noise: share of the training banks whose memories contradict each other; what is asked and true stays, also of
+            a state that no memory names any more.
 
     Raises:
         ValueError: if there is no such kind of bank or of actions, the context is negative or leaves no row,
-            shares are not shares, noise has no state to show that a room lacks, or clusters are
-            not of `RoomConfig`.
+            shares are not shares, noise has no state to show that a room lacks, or options do
+            not go together.
     """
 
     rooms: RoomConfig | RegionConfig
@@ -83,8 +84,15 @@ class LatticeSource:
         states = getattr(self.rooms, "states", ())  # which regions do not have
         if self.noise and len(states) <= self.rooms.lattice.n_locations:
             raise ValueError(f"noise needs states that rooms lack, got {self.rooms}")
-        if self.bank == "clusters" and not states:
-            raise ValueError(f"clusters are drawn in rooms of RoomConfig, got {self.rooms}")
+        if self.noise and self.context:
+            raise ValueError(f"banks with noise have no context, got {self.context}")
+        if self.bank == "clusters":
+            whole = RoomConfig.random_wall(2).n_locations
+            if not states or self.rooms.most_observed < whole or self.context or self.actions != "numbered":
+                raise ValueError(
+                    f"clusters are drawn in whole rooms of RoomConfig with {whole} locations at least, without context "
+                    f"and with numbered actions, got {self}"
+                )
 
     @property
     def cells(self) -> int:
@@ -100,13 +108,14 @@ class LatticeSource:
 
         A minimal bank has one row less than there are observed locations. A trajectory has two more for each wall
         location, which it bumps into and goes around. Other banks have up to twice as many rows as locations. The
-        context comes on top.
+        context comes on top, and so does a row for noise.
         """
         if self.rows is not None:
             return self.rows
         n = self.rooms.most_observed
         detours = {"minimal": 0, "clusters": 0, "trajectory": 2 * self.rooms.most_walls}
-        return self.context + (n - 1 + detours[self.bank] if self.bank in detours else 2 * n)
+        added = self.noise > 0  # a contradiction takes a row
+        return self.context + added + (n - 1 + detours[self.bank] if self.bank in detours else 2 * n)
 
     def draw_banks(self, rng: np.random.Generator, n: int) -> BankBatch:
         """Draw n rooms with a bank each, the context behind it."""

@@ -104,7 +104,7 @@ def add_walks(
         banks: B banks.
         steps: length of each walk.
         rows: length of the banks with the walks; between a bank and its walk there is padding.
-        end: (B,) int, where each walk ends; -1 and None: anywhere.
+        end: (B,) int, where each walk ends; anywhere if that is -1, there are no moves there, or it is None.
     """
     rooms = banks.rooms
     n, length = banks.source.shape
@@ -116,6 +116,7 @@ def add_walks(
     moves &= rooms.passable[batch[:, None, None], targets]
     here = (moves.any(2) * (1 - rng.random(rooms.states.shape))).argmax(1)
     if end is not None:
+        end = np.where(moves[batch, end].any(1), end, -1)
         here = np.where(end < 0, here, end)
     for row in range(rows - steps, rows):
         walks = moves[batch, here].any(1)

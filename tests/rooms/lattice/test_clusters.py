@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eswm_gym.rooms import Kind, LatticeSource, RoomConfig, move_kinds, random_walls
-from eswm_gym.rooms.lattice.clusters import draw_clusters, gap_moves, placement_belief
+from eswm_gym.rooms.lattice.clusters import cluster_banks, draw_clusters, gap_moves, placement_belief
 
 ROOMS = RoomConfig.random_wall(3, states=tuple(range(40)))
 
@@ -63,3 +63,15 @@ def test_what_cannot_be_placed_is_not_known():
     assert (kinds[bumps] == np.where(banks.joined, Kind.UNSEEN, -1)[np.nonzero(bumps)[0]]).all()
     same = source.draw_banks(np.random.default_rng(3), 40)
     np.testing.assert_array_equal(same.transitions(), banks.transitions())
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_few_rooms_and_no_obstacle_that_no_memory_shows(n):
+    for seed in range(20):
+        rooms, cluster, _ = draw_clusters(np.random.default_rng(seed), n, ROOMS)
+        assert len(rooms) == n and gap_moves(rooms, cluster).any((1, 2)).all()
+        banks = cluster_banks(np.random.default_rng(seed), rooms, cluster)
+        ahead = rooms.lattice.next_location[banks.source, banks.action]
+        for i in range(n):
+            bumped = {int(at) for at in ahead[i][banks.source[i] >= 0] if rooms.walls[i, at]}
+            assert bumped == set(np.flatnonzero((cluster[i] >= 0) & rooms.walls[i]).tolist())

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from eswm_gym.rooms import (
     BankBatch,
+    LatticeSource,
     Room,
     RoomBatch,
     RoomConfig,
@@ -108,6 +109,32 @@ def test_a_walk_goes_through_the_observed_region(true_room, family, steps, more,
             continue
         assert set(way) <= moves
         assert all(room.end(*before) == after[0] for before, after in zip(way, way[1:], strict=False))
+
+
+@given(family=families, steps=st.integers(1, 6), seed=seeds)
+def test_a_walk_ends_where_it_is_told_to(true_room, family, steps, seed):
+    rng = np.random.default_rng(seed)
+    banks = spanning_banks(rng, generate_rooms(rng, 6, RoomConfig.random_wall(**family)))
+    rooms = [true_room(banks.rooms, i) for i in range(6)]
+    moves = [{(h, a) for h, a in room.observed_moves() if room.ahead(h, a) >= 0} for room in rooms]
+    end = np.array([max((h for h, _ in some), default=-1) if i % 2 else -1 for i, some in enumerate(moves)])
+    walked = add_walks(rng, banks, steps, banks.source.shape[1] + steps, end)
+    for i, room in enumerate(rooms):
+        way = list(zip(walked.source[i, -steps:].tolist(), walked.action[i, -steps:].tolist(), strict=True))
+        if moves[i]:
+            assert set(way) <= moves[i]
+            assert all(room.end(*before) == after[0] for before, after in zip(way, way[1:], strict=False))
+            assert end[i] < 0 or room.end(*way[-1]) == end[i]
+
+
+def test_a_share_of_the_contexts_ends_where_two_locations_look_alike():
+    rooms = RoomConfig.random_wall(2, duplicates=(1, 1))
+    for doubtful, share in ((0.0, 2 / 16), (0.5, 0.56), (1.0, 1.0)):
+        source = LatticeSource(rooms, context=4, doubtful=doubtful, components=(1, 2))
+        banks = source.draw_banks(np.random.default_rng(0), 1000)
+        room = np.arange(1000)
+        ends = banks.rooms.targets()[room, banks.source[:, -1], banks.action[:, -1]]
+        assert banks.rooms.duplicated()[room, ends].mean() == pytest.approx(share, abs=0.06)
 
 
 def test_walks_start_and_turn_anywhere():

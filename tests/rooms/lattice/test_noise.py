@@ -33,15 +33,30 @@ def test_strange_states_by_hand():
 
 @given(seed=st.integers(0, 10**6))
 def test_training_banks_contradict_themselves_and_what_is_asked_stays_true(seed):
+    """Of every bank that has two memories of some location, or one memory, something changes: a row more that starts as
+    another one does and ends elsewhere, or one state named differently."""
     clean, noisy = (LatticeSource(ROOMS, noise=noise, rows=19) for noise in (0.0, 1.0))
-    plain, problems = (source.draw(np.random.default_rng(seed), 12, 5) for source in (clean, noisy))
+    plain, problems = (source.draw(np.random.default_rng(seed), 40, 5) for source in (clean, noisy))
     for name in ("query", "truth", "masked", "unknown"):
         np.testing.assert_array_equal(getattr(plain, name), getattr(problems, name))
-    for before, after in zip(plain.memories, problems.memories, strict=True):
-        grown = (after[:, 0] >= 0).sum() - (before[:, 0] >= 0).sum()
-        changed = (before != after).any(1)
-        assert grown in (0, 1) and (changed[before[:, 0] >= 0].any() == (grown == 0) or not changed.any())
-        assert not grown or changed.sum() == 1
+    kinds = set()
+    for before, after in zip(plain.memories.tolist(), problems.memories.tolist(), strict=True):
+        before, after = ([tuple(row) for row in bank if row[0] >= 0] for bank in (before, after))
+        named = [state for source, _, end in before for state in {source, end}]
+        if len(after) > len(before):
+            kinds.add("transition")
+            assert after[:-1] == before and after[-1] not in before
+            assert after[-1][:2] in [row[:2] for row in before]
+            continue
+        changed = [(one, other) for one, other in zip(before, after, strict=True) if one != other]
+        if not changed:
+            assert max(named.count(state) for state in named) == 1  # nothing that could stay true
+            continue
+        kinds.add("states")
+        names = [{one[i] for i in (0, 2) if one[i] != other[i]} for one, other in changed]
+        assert all(one[1] == other[1] for one, other in changed)
+        assert len(set.union(*names)) == 1
+    assert kinds == {"transition", "states"}
 
 
 def test_a_share_of_the_banks_contradicts_itself_and_evaluation_never_does():
@@ -56,9 +71,11 @@ def test_a_share_of_the_banks_contradicts_itself_and_evaluation_never_does():
 def test_noise_in_empty_and_in_full_banks():
     walks = LatticeSource(RoomConfig.random_wall(1, states=tuple(range(9))), "walk", noise=1.0)
     memories = walks.draw(np.random.default_rng(0), 300, 1).memories
-    assert memories.shape == (300, 14, 3) and (memories[:, 0, 0] < 0).any()
-    full = LatticeSource(ROOMS, noise=1.0)  # as many rows as there may be transitions
-    assert full.draw(np.random.default_rng(0), 300, 1).memories.shape == (300, 18, 3)
+    assert memories.shape == (300, 15, 3) and (memories[:, 0, 0] < 0).any()
+    full = LatticeSource(RoomConfig.random_wall(2, states=tuple(range(30)), hidden=0.0), noise=1.0)
+    memories = full.draw(np.random.default_rng(0), 300, 1).memories
+    assert memories.shape == (300, 19, 3)  # one more than there may be transitions
+    assert (memories[:, -1, 0] >= 0).mean() == pytest.approx(1 / 3, abs=0.1)
 
 
 def test_errors():
@@ -68,6 +85,11 @@ def test_errors():
         ({"rooms": RoomConfig(), "noise": 0.1}, "noise needs states that rooms lack"),
         ({"rooms": RegionConfig("square", (4, 4), 2, 9), "noise": 0.1}, "noise needs states that rooms lack"),
         ({"rooms": RegionConfig("square", (4, 4), 2, 9), "bank": "clusters"}, "clusters are drawn in .* RoomConfig"),
+        ({"bank": "clusters", "context": 3}, "clusters are drawn in .* without context"),
+        ({"bank": "clusters", "actions": "known"}, "clusters are drawn in .* with numbered actions"),
+        ({"rooms": RoomConfig.random_wall(2, observed=9), "bank": "clusters"}, "in whole rooms"),
+        ({"rooms": RoomConfig.random_wall(1), "bank": "clusters"}, "19 locations at least"),
+        ({"noise": 0.5, "context": 2}, "banks with noise have no context, got 2"),
     ):
         with pytest.raises(ValueError, match=why):
             LatticeSource(**{"rooms": ROOMS, **options})
