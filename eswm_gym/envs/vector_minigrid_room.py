@@ -57,8 +57,8 @@ class MiniGridRoomVectorEnv(RoomVectorEnv):
     ) -> None:
         single = MiniGridRoomEnv(**kwargs)  # type: ignore[abstract]  # _gen_grid, which it never calls
         if kwargs.get("max_steps") is not None:
-            unlimited = max_episode_steps in (None, -1)
-            max_episode_steps = single.max_steps if unlimited else min(max_episode_steps, single.max_steps)
+            limit = max_episode_steps
+            max_episode_steps = single.max_steps if limit is None or limit == -1 else min(limit, single.max_steps)
         super().__init__(single, num_envs, max_episode_steps, autoreset_mode)
         every = poses(SIZE)
         self._turned = np.stack([pose_index(SIZE, *moved(every, action).T) for action in range(N_ACTIONS)], 1)

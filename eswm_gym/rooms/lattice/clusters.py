@@ -34,7 +34,7 @@ def cluster_banks(rng: np.random.Generator, rooms: RoomBatch, cluster: np.ndarra
 
 
 def draw_clusters(rng: np.random.Generator, n: int, config: RoomConfig) -> tuple[RoomBatch, np.ndarray, np.ndarray]:
-    """Rooms with two clusters of locations side by side. Of half of them, if there are so many, banks tell how they lie.
+    """Rooms with two clusters of locations side by side; banks of half of them, if possible, tell how they lie.
 
     A region of random size and shape is cut in two: each location belongs to the nearer one of two, obstacles if there
     are any.
