@@ -60,10 +60,15 @@ def latent_maps(model: ESWM, banks: Sequence[MemoryBank]) -> list[LatentMap]:
         ValueError: if a state is outside the model's vocabulary, or the model's activations are not numbers.
     """
     maps: list[LatentMap] = []
-    for known, encoded, query in every_move(model, banks):
+    for known, memories, query in every_move(model, banks):
         model.codec.check(query[..., 0])
         # (b, K * A, dim) -> (b, K, A, dim) -> (b, K, dim)
-        x = model.activations(encoded, query)[-1].unflatten(1, (-1, model.config.n_actions)).mean(2).float()
+        x = (
+            model.activations(model.encode(memories), query)[-1]
+            .unflatten(1, (-1, model.config.n_actions))
+            .mean(2)
+            .float()
+        )
         require_numbers(model, x)
         maps += [LatentMap(np.array(states), x[i, : len(states)].cpu().numpy()) for i, states in enumerate(known)]
     return maps

@@ -16,7 +16,7 @@ import torch
 from eswm_gym.agents.memory_bank import MemoryBank, Transition
 from eswm_gym.checks import require_choices
 from eswm_gym.rooms.transitions import END, MASKED, pad
-from eswm_gym.world_model import ESWM, EncodedBank
+from eswm_gym.world_model import ESWM
 
 COSTS = ("steps", "tries", "caution", "uncertainty")
 CERTAIN_MOVE = 1e-3  # the cost of a certain move when the cost is the uncertainty
@@ -129,8 +129,8 @@ def imagine_tables(
         ValueError: if a state is outside the model's vocabulary, or the model predicts what is not a number.
     """
     tables: list[TransitionTable] = []
-    for known, encoded, query in every_move(model, banks, also, chunk):
-        cells, unknown, _ = model.imagine(encoded, query[..., :1], query[..., 1])
+    for known, memories, query in every_move(model, banks, also, chunk):
+        cells, unknown, _ = model.imagine(memories, query[..., :1], query[..., 1])
         p = torch.cat([cells[:, :, 0], unknown[..., None]], -1)
         require_numbers(model, p)
         entropy = torch.special.entr(p).sum(-1)
@@ -157,11 +157,11 @@ def require_numbers(model: ESWM, *predicted: torch.Tensor) -> None:
 
 def every_move(
     model: ESWM, banks: Sequence[MemoryBank], also: Sequence[Collection[int]] | None = None, chunk: int = 8
-) -> Iterator[tuple[list[list[int]], EncodedBank, torch.Tensor]]:
+) -> Iterator[tuple[list[list[int]], torch.Tensor, torch.Tensor]]:
     """Ask for the end of every move from every known state; arguments as for `imagine_tables`.
 
     Yields:
-        For each chunk of b banks: the known states of each bank, at most K; the encoded banks; and (b, K * A, 3) int
+        For each chunk of b banks: the known states of each bank, at most K; (b, N, 3) int banks; and (b, K * A, 3) int
         queries, the A moves of each state side by side. A bank with fewer states has its own queries first.
     """
     also, n_actions = also or [()] * len(banks), model.config.n_actions
@@ -175,7 +175,7 @@ def every_move(
         query[..., END] = MASKED
         memories = torch.from_numpy(pad([bank.to_numpy() for bank in some])).to(model.device)
         queries = torch.from_numpy(query).to(model.device).flatten(1, 2)  # (b, K, A, 3) -> (b, K * A, 3)
-        yield known, model.encode(memories), queries
+        yield known, memories, queries
 
 
 def search(

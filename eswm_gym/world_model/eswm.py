@@ -134,20 +134,22 @@ class ESWM(nn.Module, ABC):
             raise ValueError(f"action {wrong} is outside the actions 0 ... {last}")
 
     @torch.inference_mode()
-    def imagine(self, bank: EncodedBank, source: Tensor, action: Tensor) -> Imagined:
+    def imagine(self, bank: EncodedBank | Tensor, source: Tensor, action: Tensor) -> Imagined:
         """Imagine where moves end.
 
         Args:
-            bank: B encoded banks.
+            bank: B encoded banks; or (B, N, W) int ones, which is faster if nothing else will be asked of them.
             source: (B, Q, C) int, the states where they start.
             action: (B, Q) int.
 
         Raises:
             ValueError: if a state or an action is outside the vocabulary.
         """
-        for held in parts(bank.memories)[::2]:
+        memories = bank.memories if isinstance(bank, EncodedBank) else bank
+        for held in parts(memories)[::2]:
             self.codec.check(held[held >= 0])
         self.codec.check(source)
         self.check_actions(action)
         query = torch.cat([source, action[..., None], torch.full_like(source, MASKED)], 2)
-        return self.predict(bank, query).imagined()
+        prediction = self.predict(bank, query) if isinstance(bank, EncodedBank) else self(bank, query)
+        return prediction.imagined()
