@@ -161,9 +161,11 @@ ADAPT_DETOURS = Table(
     of(file="adapt", metric="detour_success_rate"),
 )
 
+RECURRENT = ("eswm-lstm", "eswm-mamba")
 RANDOM_WALL_MODELS = (
     *("eswm-agent", "eswm-t-relational", "eswm-t", "eswm-t-longer", "eswm-t-trajectory", "tem-t"),
-    *("eswm-lstm", "eswm-mamba", "emwm", "emwm-nearest", "lookup", "path-integrator"),
+    *RECURRENT,
+    *("emwm", "emwm-nearest", "lookup", "path-integrator"),
 )
 
 PREDICT_RANDOM_WALL = Table(
@@ -184,7 +186,7 @@ PREDICT_RANDOM_WALL = Table(
 
 ELSEWHERE = Table(
     "model",
-    methods("eswm-t-relational", "eswm-t", "eswm-t-longer", "eswm-t-trajectory", "tem-t", "eswm-lstm", "lookup"),
+    methods("eswm-t-relational", "eswm-t", "eswm-t-longer", "eswm-t-trajectory", "tem-t", *RECURRENT, "lookup"),
     {
         label: parts("accuracy/unseen/{part}", setting=setting)
         for label, setting in (("19 locations", "random-wall-19"), ("37, larger banks", "random-wall-37-dense"))
@@ -194,7 +196,7 @@ ELSEWHERE = Table(
 
 LEARNING = Table(
     "held-out loss",
-    methods("eswm-t", "eswm-lstm"),
+    methods("eswm-t", *RECURRENT),
     {f"{n} minutes": of(metric="loss_by_minutes", at=n) for n in (1, 2, 5, 10, 30, 60)}
     | {f"{n / 1e6:g} M queries": of(metric="loss_by_queries", at=n) for n in (10**6, 2 * 10**6, 4 * 10**6, 8 * 10**6)},
     of(file="predict", setting="random-wall-37", digits=2),

@@ -43,7 +43,7 @@ class Preset:
         decay_from: share of the run after which the learning rate falls linearly to nearly nothing.
 
     Raises:
-        ValueError: if the model has another number of actions than a source or setting.
+        ValueError: if the model has another number of actions than a source or setting, or takes shorter banks.
     """
 
     model: ModelConfig
@@ -59,6 +59,10 @@ class Preset:
         for source in (*self.sources, *self.settings.values(), *(source for _, source in self.lessons)):
             if source.n_actions != self.model.n_actions:
                 raise ValueError(f"{source} has {source.n_actions} actions, the model has {self.model.n_actions}")
+            if source.capacity > self.model.max_memories:
+                raise ValueError(
+                    f"{source} has banks of {source.capacity}, the model {self.model.max_memories} at most"
+                )
 
 
 # One vocabulary for all rooms, as large as Open Arena's. The model embeds no states, so that it costs nothing.
@@ -92,8 +96,8 @@ _PAPER_ROOMS = RoomConfig.random_wall(3, states=_STATES)
 # Banks that contradict themselves, and banks that fall into two.
 _FLAWED = (
     LatticeSource(_PAPER_ROOMS, "minimal", share=0.25, noise=1.0),
-    LatticeSource(_PAPER_ROOMS, "dense", share=0.1, noise=1.0),
-    LatticeSource(_PAPER_ROOMS, "walk", share=0.1, noise=1.0),
+    LatticeSource(_PAPER_ROOMS, "dense", share=0.1, noise=1.0, rows=74),
+    LatticeSource(_PAPER_ROOMS, "walk", share=0.1, noise=1.0, rows=74),
     LatticeSource(_PAPER_ROOMS, "clusters", share=0.35, mix=(0.5, 0.0, 0.5, 0.0)),
 )
 
