@@ -153,24 +153,24 @@ def steps_to(free: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """
     batch, inside = len(free), math.isqrt(free.shape[1] // N_HEADINGS)
     floor = free.reshape(batch, inside, inside, N_HEADINGS)
-    rim = np.zeros(free.shape, bool)
-    rim[np.arange(batch), ends] = True
-    rim = rim.reshape(floor.shape)
-    left, steps = floor & ~rim, np.where(rim, 0, -1).astype(np.int16)
-    count = 0
+    # Headings first, with a border of nothing around the cells: a step is then a shift of whole arrays.
+    left = np.zeros((N_HEADINGS, batch, inside + 2, inside + 2), bool)
+    left[:, :, 1:-1, 1:-1] = floor.transpose(3, 0, 1, 2)
+    cell, heading = np.divmod(ends, N_HEADINGS)
+    rim = np.zeros_like(left)
+    rim[heading, np.arange(batch), 1 + cell // inside, 1 + cell % inside] = True
+    reached, waited = left & rim, np.zeros(left.shape, np.int16)
+    left &= ~rim
     while rim.any():
-        count += 1
-        back = np.roll(rim, 1, -1) | np.roll(rim, -1, -1)  # by a turn
-        for heading, (x, y) in enumerate(AHEAD.tolist()):  # by a step forward
-            (to_y, at_y), (to_x, at_x) = (
-                (slice(max(step, 0), inside + min(step, 0)), slice(max(-step, 0), inside + min(-step, 0)))
-                for step in (y, x)
-            )
-            back[:, at_y, at_x, heading] |= rim[:, to_y, to_x, heading]
+        waited += left
+        back = rim[[1, 2, 3, 0]] | rim[[3, 0, 1, 2]]  # by a turn
+        for at, (x, y) in enumerate(AHEAD.tolist()):  # by a step forward
+            back[at] |= np.roll(rim[at], (-y, -x), (1, 2))
         rim = back & left
         left &= ~rim
-        steps[rim] = count
-    return steps.reshape(batch, -1)
+        reached |= rim
+    steps = np.where(reached, waited, -1)[:, :, 1:-1, 1:-1]
+    return steps.transpose(1, 2, 3, 0).reshape(batch, -1)
 
 
 def free_poses(grids: np.ndarray) -> np.ndarray:
