@@ -42,6 +42,7 @@ class MiniGridRoomVectorEnv(RoomVectorEnv):
         ValueError: if the render mode is `"human"`, num_envs or max_episode_steps is not positive.
     """
 
+    BLOCK = (64, 256)
     ATTRIBUTES = (
         *("grid_classes", "pose", "grid", "agent_pos", "agent_dir", "front_pos", "dir_vec", "right_vec", "step_count"),
         *RoomVectorEnv.ATTRIBUTES,

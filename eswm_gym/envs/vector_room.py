@@ -12,8 +12,6 @@ from gymnasium.vector.utils import batch_space
 
 from eswm_gym.envs.base import STEP_PENALTY, RoomEnv
 
-BLOCK = (64, 1024)  # least and most episodes drawn at a time; a processor's cache holds no more
-
 
 class RoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
     """Rooms side by side: what a `SyncVectorEnv` of single environments in the same rooms returns, but fast.
@@ -35,6 +33,7 @@ class RoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
         ValueError: if the environment's render mode is `"human"`, num_envs or max_episode_steps is not positive.
     """
 
+    BLOCK = (64, 1024)  # least and most episodes drawn at a time; a processor's cache holds no more
     ATTRIBUTES: tuple[str, ...] = ("layout", "place", "goal", "shortest_path_length")  # of single environments
 
     def __init__(
@@ -278,7 +277,7 @@ class RoomVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
         waiting = rows
         while waiting.size:
             if self._taken == len(self._next.start):
-                self._next, self._taken = self._draw(int(np.clip(self.num_envs, *BLOCK))), 0
+                self._next, self._taken = self._draw(int(np.clip(self.num_envs, *self.BLOCK))), 0
             n = min(len(waiting), len(self._next.start) - self._taken)
             for mine, drawn in zip(self._now, self._next, strict=True):
                 mine[waiting[:n]] = drawn[self._taken : self._taken + n]

@@ -19,8 +19,10 @@ from eswm_gym.rooms.grid.views import (
     RIGHT,
     free_poses,
     is_unique,
-    sight,
+    packed,
+    sight_bits,
     targets_of,
+    unpacked,
     views_of,
 )
 from eswm_gym.rooms.transitions import Moves, pack, parts
@@ -43,6 +45,7 @@ class GridBatch:
         free: (B, P) bool, poses on floor.
         sight: (B, P, size * size) bool, the cells whose class each pose sees.
         unique: (B, P) bool, free poses with a view of their own.
+        sight_bits: (W, B, P) uint64, `sight` as bits.
     """
 
     grids: np.ndarray
@@ -51,11 +54,14 @@ class GridBatch:
     free: np.ndarray
     sight: np.ndarray
     unique: np.ndarray
+    sight_bits: np.ndarray
 
     @staticmethod
     def of(grids: np.ndarray) -> GridBatch:
         views, free = views_of(grids), free_poses(grids)
-        return GridBatch(grids, views, targets_of(grids), free, sight(grids, views), is_unique(views, free))
+        bits = sight_bits(grids.shape[1], views)
+        sight = unpacked(bits, grids[0].size)
+        return GridBatch(grids, views, targets_of(grids), free, sight, is_unique(views, free), bits)
 
     def __len__(self) -> int:
         return len(self.grids)
@@ -68,7 +74,8 @@ class GridBatch:
     @property
     def visible(self) -> np.ndarray:
         """(B, size * size) bool, the cells that can be seen from somewhere."""
-        return (self.sight & self.free[..., None]).any(1)
+        seen = np.bitwise_or.reduce(np.where(self.free, self.sight_bits, np.uint64(0)), 2)
+        return unpacked(seen, self.sight.shape[2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +159,7 @@ def cover_banks(rng: np.random.Generator, rooms: GridBatch, share: np.ndarray | 
     visible = rooms.visible
     wanted = np.ceil(np.asarray(share) * visible.sum(1))
     # A transition shows what both of its ends show; steps into walls show nothing more. Cells are bits from here on.
-    sight, floor = _bits(rooms.sight), _bits(rooms.floor)[:, :, None]  # (words, B, P) and (words, B, 1)
+    sight, floor = rooms.sight_bits, packed(rooms.floor)[:, :, None]  # (W, B, P) and (W, B, 1)
     shows = (sight[..., None] | sight[:, np.arange(batch)[:, None, None], rooms.targets]).reshape(len(sight), batch, -1)
     allowed = (rooms.free[..., None] & (rooms.targets != np.arange(n_poses)[:, None])).reshape(batch, -1)
     seen = np.zeros_like(floor)
@@ -168,23 +175,15 @@ def cover_banks(rng: np.random.Generator, rooms: GridBatch, share: np.ndarray | 
         if not goes_on.any():
             break
         # Draw one with a probability in proportion to the new cells that it shows: the greatest key wins.
-        draw = rng.random(allowed.shape)[going]
-        best = np.where(fits, np.log(draw, where=fits, out=draw) / np.maximum(new, 1), -np.inf).argmax(1)
+        with np.errstate(divide="ignore"):  # of a draw of 0
+            key = np.log(rng.random(allowed.shape)[going]) / np.maximum(new, 1)
+        best = np.where(fits, key, -np.inf).argmax(1)
         going, best = going[goes_on], best[goes_on]
         chosen[going, i] = best
         seen[:, going] |= shows[:, going, best][..., None]
         going = going[_count(seen[:, going])[:, 0] < wanted[going]]
     pose, action = np.divmod(chosen, N_ACTIONS)
     return GridBankBatch(rooms, np.where(chosen < 0, -1, pose), np.where(chosen < 0, -1, action))
-
-
-def _bits(mask: np.ndarray) -> np.ndarray:
-    """(W, ...) uint64, the last axis of a mask in words of 64 bits."""
-    packed = np.packbits(mask, -1)
-    words = -(-packed.shape[-1] // 8)
-    padded = np.zeros((*packed.shape[:-1], 8 * words), np.uint8)
-    padded[..., : packed.shape[-1]] = packed
-    return np.moveaxis(padded.view(np.uint64), -1, 0).copy()
 
 
 def _count(bits: np.ndarray) -> np.ndarray:

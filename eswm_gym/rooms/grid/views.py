@@ -186,20 +186,56 @@ def sight(grids: np.ndarray, views: np.ndarray) -> np.ndarray:
         grids: (B, size, size) int8 classes.
         views: (B, P, 25), of all poses.
     """
-    batch, size = grids.shape[:2]
-    cells = seen_cells(size)
-    shown = views != UNSEEN
-    shown[..., HERE] = False
-    found = np.zeros((batch, len(cells), size * size + 1), bool)
-    np.put_along_axis(found, np.broadcast_to(cells % (size * size + 1), shown.shape), shown, 2)
-    return found[..., :-1]
+    return unpacked(sight_bits(grids.shape[1], views), grids[0].size)
+
+
+def sight_bits(size: int, views: np.ndarray) -> np.ndarray:
+    """(W, B, P) uint64, the same as `sight`: a bit for each cell, see `packed`; of views (B, P, 25)."""
+    shown = views.reshape(*views.shape[:-1], VIEW, VIEW) != UNSEEN
+    bit = (1 << np.arange(VIEW, dtype=np.uint8))[:, None]
+    rows = (shown * bit).sum(-2, dtype=np.uint8)  # (B, P, 5), the cells of each distance
+    table = _sight_table(size)
+    pose = np.arange(views.shape[1])
+    found = table[0, :, pose, rows[..., 0]]
+    for j in range(1, VIEW):
+        found |= table[j, :, pose, rows[..., j]]
+    return np.ascontiguousarray(np.moveaxis(found, -1, 0))
+
+
+@lru_cache
+def _sight_table(size: int) -> np.ndarray:
+    """(5, W, P, 32) uint64, for the cells that are shown at a distance, as bits: those of the room that they are."""
+    cells = seen_cells(size).copy()  # (P, 25)
+    cells[:, HERE] = -1
+    cells = cells.reshape(-1, VIEW, VIEW)
+    combos = np.arange(2**VIEW)[:, None] >> np.arange(VIEW) & 1  # (32, 5)
+    mask = np.zeros((VIEW, len(cells), 2**VIEW, size * size + 1), bool)  # last column: off the grid, and the own cell
+    for j in range(VIEW):
+        where = np.broadcast_to(cells[:, None, :, j], (len(cells), *combos.shape))
+        np.put_along_axis(mask[j], where % (size * size + 1), combos[None] > 0, 2)
+    mask[..., -1] = False
+    return np.moveaxis(packed(mask[..., :-1]), 0, 1)
+
+
+def packed(mask: np.ndarray) -> np.ndarray:
+    """(W, ...) uint64, the last axis of a mask in words of 64 bits."""
+    rows = np.packbits(mask, -1)
+    padded = np.zeros((*rows.shape[:-1], -(-rows.shape[-1] // 8) * 8), np.uint8)
+    padded[..., : rows.shape[-1]] = rows
+    return np.moveaxis(padded.view(np.uint64), -1, 0).copy()
+
+
+def unpacked(words: np.ndarray, n: int) -> np.ndarray:
+    """(..., n) bool, the mask of which `packed` made words (W, ...)."""
+    rows = np.ascontiguousarray(np.moveaxis(words, 0, -1)).view(np.uint8)
+    return np.unpackbits(rows, axis=-1, count=n).view(bool)
 
 
 def is_unique(views: np.ndarray, free: np.ndarray) -> np.ndarray:
     """(B, P) bool, free poses whose view no other free pose of the room has."""
-    weights = np.random.default_rng(0).integers(1, 2**62, N_CELLS, dtype=np.uint64)
-    code = (views.astype(np.uint64) * weights).sum(-1)  # a hash; the sum wraps around
-    code = np.where(free, code, np.arange(code.shape[1], dtype=np.uint64))
+    weights = np.random.default_rng(0).integers(1, 2**44, N_CELLS).astype(float)
+    code = (views.reshape(-1, N_CELLS).astype(float) @ weights).reshape(free.shape)  # a hash, exact below 2**53
+    code = np.where(free, code, -1.0 - np.arange(code.shape[1]))
     order = code.argsort(1)
     ordered = np.take_along_axis(code, order, 1)
     same = ordered[:, 1:] == ordered[:, :-1]
