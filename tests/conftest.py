@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ from hypothesis import settings
 
 # Models here are small, and a process that is forked while PyTorch has threads of its own can hang.
 torch.set_num_threads(1)
+# Commands that tests run have one thread as well: several would wait for each other on busy cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A busy machine may be slow; it is not wrong for that.
 settings.register_profile("unhurried", settings(deadline=None))
