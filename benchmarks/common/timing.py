@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -13,11 +14,11 @@ def seconds_per_call(calls: dict[str, Callable[[], object]], budget: float) -> d
     """
     for call in calls.values():
         call()
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    while any(sum(taken) < budget for taken in times.values()):
-        for name, call in calls.items():
-            if sum(times[name]) < budget:
-                start = time.perf_counter()
-                call()
-                times[name].append(time.perf_counter() - start)
-    return {name: min(taken) for name, taken in times.items()}
+    spent, fastest = dict.fromkeys(calls, 0.0), dict.fromkeys(calls, math.inf)
+    while waiting := [name for name in calls if spent[name] < budget]:
+        for name in waiting:
+            start = time.perf_counter()
+            calls[name]()
+            taken = time.perf_counter() - start
+            spent[name], fastest[name] = spent[name] + taken, min(fastest[name], taken)
+    return fastest

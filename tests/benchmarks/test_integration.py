@@ -33,7 +33,7 @@ def test_integration(tmp_path, capsys):
     for metric, at in by_size:
         if metric.startswith("validity"):
             assert by_size[metric, at] >= max(0.95, by_size[metric.replace("validity", "accuracy"), at])
-    for noise in integration.NOISES:
+    for noise in integration.PAPER:
         drop = value["accuracy/clean"] - value[f"accuracy/{noise}"]
         assert value[f"accuracy_drop/{noise}"] == pytest.approx(drop)
     assert value["accuracy_drop_remembered/contradictory-states"] < value["accuracy_drop/contradictory-states"]

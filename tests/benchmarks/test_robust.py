@@ -26,7 +26,7 @@ def test_the_small_run(tmp_path, few_levels, capsys):
     robust.main(["slip", "aliasing", "--quick", "--json", str(tmp_path / "out.json"), "--plot", str(tmp_path)])
     rows = json.loads((tmp_path / "out.json").read_text())["rows"]
     value = {(r["setting"], r["method"], r["metric"], r["at"]): r["value"] for r in rows}
-    methods = {"random", "memory-graph", "path-integration", "epn", "eswm"}
+    methods = {"random", "memory-graph", "path-integration", "epn", "eswm", "rules"}
     assert {r["method"] for r in rows if r["setting"] == "slip"} == methods
     assert {r["method"] for r in rows if r["setting"] == "aliasing"} == methods | {"cscg"}
     for method in ("memory-graph", "path-integration", "eswm"):  # where nothing goes wrong

@@ -95,9 +95,9 @@ def test_gymnasium_wrappers(tmp_path):
 
 
 def test_gymnasium_wrappers_cut_episodes_short(tmp_path):
-    """With seed 0 the second goal lies 4 steps away."""
-    lines = run("gymnasium_wrappers", tmp_path, "--episodes", "2", "--max-steps", "2").splitlines()
-    assert "out of time, return -0.02 in 2 steps" in lines[1]
+    """Goals in rooms of 37 locations often lie more than 2 steps away."""
+    text = run("gymnasium_wrappers", tmp_path, "--episodes", "5", "--max-steps", "2")
+    assert "out of time, return -0.02 in 2 steps" in text
 
 
 def test_maskable_ppo(tmp_path):
