@@ -75,7 +75,7 @@ def test_nothing_has_become_many_times_slower():
         ("random-wall-37", "numpy-batched/networkx"): 2,
         ("environments", taxi): 0.5,
         ("environments", taxi.replace("Explore", "")): 0.4,
-        ("vector-environments", "ESWM-RandomWall-v0-rooms-4096/sync-64"): 20,
+        ("vector-environments", "ESWM-RandomWall-v0-rooms-4096/sync-64"): 7,
         ("vector-environments", "ESWM-MiniGrid-v0-rooms-4096/sync-64"): 10,
         ("views", "batched/minigrid-gen-obs"): 50,
         ("imagined-table", "joint-batched/cross-cached"): 10,
