@@ -62,13 +62,8 @@ def latent_maps(model: ESWM, banks: Sequence[MemoryBank]) -> list[LatentMap]:
     maps: list[LatentMap] = []
     for known, memories, query in every_move(model, banks):
         model.codec.check(query[..., 0])
-        # (b, K * A, dim) -> (b, K, A, dim) -> (b, K, dim)
-        x = (
-            model.activations(model.encode(memories), query)[-1]
-            .unflatten(1, (-1, model.config.n_actions))
-            .mean(2)
-            .float()
-        )
+        last = model.activations(model.encode(memories), query)[-1]
+        x = last.unflatten(1, (-1, model.config.n_actions)).mean(2).float()  # (b, K, A, dim) -> (b, K, dim)
         require_numbers(model, x)
         maps += [LatentMap(np.array(states), x[i, : len(states)].cpu().numpy()) for i, states in enumerate(known)]
     return maps

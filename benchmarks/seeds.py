@@ -29,6 +29,7 @@ from common.intervals import mean
 from common.plots import by_setting, draw_curves
 from common.progress import progress
 from common.rows import Row
+from robust import room_of
 
 from eswm_gym.agents import Agent, ESWMAgent
 from eswm_gym.agents.baselines import A2CLSTMAgent, EPNAgent
@@ -85,8 +86,7 @@ def walks_before(agent: Agent, setups: Sequence[Setup], seed: int) -> Sequence[n
     """EPN's memories of the rooms; of other agents the bank of the environment."""
     if not isinstance(agent, EPNAgent):
         return None
-    rooms = [Episode(setup, agent).env.unwrapped.room for setup in setups]
-    return agent.fill_memories(rooms, seed)
+    return agent.fill_memories(list(map(room_of, setups)), seed=seed)
 
 
 def efficiency(episode: Episode) -> float:

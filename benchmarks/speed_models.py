@@ -136,7 +136,9 @@ def act_rows(seed: int, n_rooms: int) -> list[Row]:
     agent, env = ESWMAgent.from_pretrained("random-wall"), gym.make("ESWM-RandomWallExplore-v0")
     taken: list[float] = []
     known: list[int] = []
-    for room in room_seeds(seed, n_rooms + 1):
+    for i, room in enumerate(room_seeds(seed, n_rooms + 1)):
+        if i == 1:  # the first room was to warm up
+            taken, known = [], []
         obs, info = env.reset(seed=room)
         agent.reset(obs, info)
         done = False
@@ -149,8 +151,6 @@ def act_rows(seed: int, n_rooms: int) -> list[Row]:
             obs, _, terminated, truncated, info = env.step(action)
             agent.observe(before, action, obs, info)
             done = terminated or truncated
-        if room == room_seeds(seed, 1)[0]:  # to warm up
-            taken, known = [], []
     seconds, at = np.array(taken), KNOWN * (np.array(known) // KNOWN)
     rows = [
         Row("act", "eswm", "median_seconds", float(np.median(seconds)), n=len(seconds)),
@@ -189,7 +189,7 @@ def training_rows(seed: int, device: str, budget: float) -> list[Row]:
             optimizer.zero_grad()
         loss.item()
 
-    tokens = preset.rooms * (source_rows(preset) + preset.queries)
+    tokens = preset.rooms * (preset.sources[0].capacity + preset.queries)
     wide, narrow = torch.randn(tokens, preset.model.dim), torch.randn(preset.model.dim, 4 * preset.model.dim)
     calls: dict[str, Callable[[], object]] = {"step": step}
     for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
@@ -208,11 +208,6 @@ def training_rows(seed: int, device: str, budget: float) -> list[Row]:
         Row("training", "random-wall", "gflop_per_second", done / 1e9),
         Row("training", "random-wall", "share_of_peak", done / (product / seconds["bfloat16"])),
     ]
-
-
-def source_rows(preset) -> int:
-    """Rows of the banks that `training_rows` draws."""
-    return preset.sources[0].capacity
 
 
 def memory_rows() -> list[Row]:

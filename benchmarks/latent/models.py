@@ -1,9 +1,8 @@
 """The maps of other models beside each other (paper: figure "ISOMAP projection of various ESWM-trained models' latent
-space"): ESWM as a transformer, an LSTM and Mamba, all trained for the same time, random networks of their shapes, and
+space"): ESWM as a transformer, an LSTM and Mamba, random networks of their shapes, and
 EPN, the navigator, that remembers walks of its own (`epn`) or what ESWM remembers (`epn-spanning`).
 
-Mamba predicts next to nothing after so short a training (`benchmarks/predict`), so that its map says nothing about the
-architecture; the figures leave it and the LSTM out."""
+The LSTM and Mamba answer fewer than half of the unseen queries (`benchmarks/predict`); the figures leave them out."""
 
 from __future__ import annotations
 

@@ -59,6 +59,10 @@ class RoomEnv(gym.Env[dict[str, Any], Any]):
     def action_masks(self) -> np.ndarray:
         """(A,) bool, the actions that `info["action_mask"]` allows; the name is MaskablePPO's."""
 
+    def _action_mask(self) -> np.ndarray:
+        """(A,) int8, a new array of what `action_masks` returns."""
+        return self.action_masks().astype(np.int8)
+
     @abstractmethod
     def _is_success(self) -> bool:
         """Whether the task is done."""
@@ -89,8 +93,11 @@ class RoomEnv(gym.Env[dict[str, Any], Any]):
 
     def _info(self, blocked: bool) -> dict[str, Any]:
         """What `reset` and `step` say in all worlds; `blocked`: whether the last action left the agent where it was."""
-        info: dict[str, Any] = {"action_mask": self.action_masks().astype(np.int8)}
-        info |= {"is_success": self._is_success(), "blocked": blocked}
+        info: dict[str, Any] = {
+            "action_mask": self._action_mask(),
+            "is_success": self._is_success(),
+            "blocked": blocked,
+        }
         if self.goal is not None:
             info["shortest_path_length"] = self.shortest_path_length
         return info

@@ -53,8 +53,12 @@ def empty_grid_episodes(memory_bank: str, n: int) -> GridEpisodes:
         goal=np.zeros(n, np.int64),
         distances=np.zeros((n, n_poses), np.int16),
         seeable=np.zeros((n, n_cells), bool),
-        bank=np.full((n, COVER_BANK_SIZE if memory_bank == "cover" else 0, ROW), -1, np.int8),
+        bank=_empty_banks(memory_bank, n),
     )
+
+
+def _empty_banks(memory_bank: str, n: int) -> np.ndarray:
+    return np.full((n, COVER_BANK_SIZE if memory_bank == "cover" else 0, ROW), -1, np.int8)
 
 
 def draw_grid_episodes(rng: np.random.Generator, task: str, memory_bank: str, n: int) -> GridEpisodes:
@@ -69,7 +73,7 @@ def draw_grid_episodes(rng: np.random.Generator, task: str, memory_bank: str, n:
         goals = rooms.unique.astype(float)
         goals[np.arange(n), start] = 0
         goal = draw_weighted(rng, goals, 1)[:, 0]
-    bank = empty_grid_episodes(memory_bank, n).bank
+    bank = _empty_banks(memory_bank, n)
     if memory_bank == "cover":
         bank[...] = cover_banks(rng, rooms).transitions()
     distances = steps_to(rooms.free, goal)

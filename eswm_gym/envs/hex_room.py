@@ -119,19 +119,15 @@ class HexRoomEnv(LatticeRoomEnv):
     def _drawn_ahead(self) -> tuple[Room, int, int | None, np.ndarray, np.ndarray | None]:
         """The next episode. After a reset with a seed 2 are drawn at a time, then 4 and so on, up to `MOST_AHEAD`."""
         rng, block = self.np_random, self._block
-        if block is None or block.rng is not rng:
-            block = _Block(rng, rng.bit_generator.state, 2)
-            block.episodes = draw_episodes(rng, self, block.size)
+        if block is None or block.rng is not rng or block.taken == block.size:
+            size = 2 if block is None or block.rng is not rng else min(2 * block.size, MOST_AHEAD)
+            block = self._block = _Block(rng, rng.bit_generator.state, size)
+            block.episodes = draw_episodes(rng, self, size)
         elif block.episodes is None:  # of a state that was set
-            now = rng.bit_generator.state
-            rng.bit_generator.state = block.before
+            now, rng.bit_generator.state = rng.bit_generator.state, block.before
             block.episodes = draw_episodes(rng, self, block.size)
             rng.bit_generator.state = now
-        if block.taken == block.size:
-            block = _Block(rng, rng.bit_generator.state, min(2 * block.size, MOST_AHEAD))
-            block.episodes = draw_episodes(rng, self, block.size)
-        self._block, i, drawn = block, block.taken, block.episodes
-        assert drawn is not None
+        i, drawn = block.taken, block.episodes
         block.taken += 1
         room = Room.unchecked(self.config.lattice, drawn.states[i], drawn.walls[i], drawn.observed[i])
         goal = drawn.goal.item(i) if self.task == "navigate" else None

@@ -302,15 +302,12 @@ class LatticeRoomEnv(RoomEnv):
         return {"state": self.observe(states.item(self.location)), "goal": self.observe(states.item(self.goal))}
 
     def _info(self, blocked: bool) -> dict[str, Any]:
-        info = {
-            "action_mask": self._masks[self.location].copy(),
-            "is_success": self._is_success(),
-            "blocked": blocked,
-            "location": self.location,
-        }
-        if self.goal is not None:
-            info["shortest_path_length"] = self.shortest_path_length
+        info = super()._info(blocked)
+        info["location"] = self.location
         return info
+
+    def _action_mask(self) -> np.ndarray:
+        return self._masks[self.location].copy()
 
 
 def _starts(room: Room) -> np.ndarray:

@@ -65,8 +65,9 @@ class MiniGridRoomVectorEnv(RoomVectorEnv):
         self._turned = np.stack([pose_index(SIZE, *moved(every, action).T) for action in range(N_ACTIONS)], 1)
         front = every[:, :2] + AHEAD[every[:, 2]]
         self._front = front[:, 1] * SIZE + front[:, 0]  # (P,) the cell ahead of each pose
-        self._n_poses, self._n_cells = len(every), SIZE * SIZE
-        self._known = np.zeros((num_envs, self._n_cells + 1), bool)  # last column: off the grid
+        # Where each room begins in the flat arrays of the running episodes.
+        self._first_pose, self._first_cell = self._rooms * len(every), self._rooms * SIZE * SIZE
+        self._known = np.zeros((num_envs, SIZE * SIZE + 1), bool)  # last column: off the grid
 
     def _empty(self, n: int) -> GridEpisodes:
         return empty_grid_episodes(self._single.memory_bank, n)
@@ -84,7 +85,7 @@ class MiniGridRoomVectorEnv(RoomVectorEnv):
         return GridEpisodes(room.grids.reshape(-1), room.views[0], start, goal, distances, room.visible[0], bank)
 
     def _moved(self, actions: np.ndarray) -> np.ndarray:
-        front = self._now.grids.ravel().take(self._rooms * self._n_cells + self._front.take(self._place))
+        front = self._now.grids.ravel().take(self._first_cell + self._front.take(self._place))
         blocked = (actions == FORWARD) & (front == WALL)
         return np.where(blocked, self._place, self._turned.ravel().take(self._place * N_ACTIONS + actions))
 
@@ -117,9 +118,8 @@ class MiniGridRoomVectorEnv(RoomVectorEnv):
 
     def _observation(self) -> dict[str, np.ndarray]:
         views = self._now.views.reshape(-1, VIEW, VIEW)
-        base = self._rooms * self._n_poses
-        seen = views.take(base + self._place, axis=0)
-        goal = {} if self._single.task == "explore" else {"goal": views.take(base + self._now.goal, axis=0)}
+        seen = views.take(self._first_pose + self._place, axis=0)
+        goal = {} if self._single.task == "explore" else {"goal": views.take(self._first_pose + self._now.goal, axis=0)}
         return {"state": seen, **goal, "image": ENCODING.take(seen, axis=0)}
 
     def _action_mask(self) -> np.ndarray:
@@ -132,5 +132,5 @@ class MiniGridRoomVectorEnv(RoomVectorEnv):
         return where
 
     def _steps_to_goal(self) -> np.ndarray:
-        distances = self._now.distances.ravel().take(self._rooms * self._n_poses + self._place)
+        distances = self._now.distances.ravel().take(self._first_pose + self._place)
         return distances.astype(np.int64)

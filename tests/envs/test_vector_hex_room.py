@@ -10,6 +10,7 @@ import pytest
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import vector as wrappers
+from vector_equality import check_equal
 
 from eswm_gym.envs import HexRoomEnv, HexRoomVectorEnv, RandomWallVectorEnv
 from eswm_gym.envs.hex_episodes import draw_episodes
@@ -65,19 +66,6 @@ class Pair:
             if self.ours.metadata["autoreset_mode"] == AutoresetMode.DISABLED and done.any():
                 self.check_reset(options={"reset_mask": done})
         return ended
-
-
-def check_equal(sync, ours, path=""):
-    """Keys, shapes, dtypes and values."""
-    if isinstance(sync, dict):
-        assert sync.keys() == ours.keys(), path
-        for key in sync:
-            check_equal(sync[key], ours[key], f"{path}/{key}")
-    elif isinstance(sync, np.ndarray) and sync.dtype == object:  # final_obs
-        assert len(sync) == len(ours)
-        assert all(data_equivalence(one, other) for one, other in zip(sync, ours, strict=True)), path
-    else:
-        assert data_equivalence(np.asarray(sync), np.asarray(ours)), path
 
 
 @every_mode
