@@ -28,7 +28,7 @@ from typing import Any
 import gymnasium as gym
 import networkx as nx
 import numpy as np
-from common.cli import agent_parser, finish, room_seeds
+from common.cli import BySize, agent_parser, finish, room_seeds
 from common.intervals import mean, rate
 from common.models import PARTS, agents_in_part, find_hex_model, share_of
 from common.progress import progress
@@ -235,9 +235,9 @@ def rows_of_walls_on_the_way(seeds: Sequence[int], seed: int, device: str) -> li
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = agent_parser(__doc__, 1000, "in each setting, for each number of new walls")
+    options = agent_parser(__doc__, BySize(0.6, 3.5, 9), (10, 80, 200), "in each setting, for each number of new walls")
     args = options.parse_args(argv)
-    n = 10 if args.quick else args.episodes
+    n = args.episodes
     eswm = ESWMAgent(find_hex_model(args.model, args.device))
     a2c = A2CLSTMAgent.from_pretrained(device=args.device)
     untaught: dict[str, Agent] = {"memory-graph": MemoryGraphAgent(), "path-integration": PathIntegrationAgent()}

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from common.cli import Parser, finish, model_seed
+from common.cli import BySize, Parser, finish, model_seed
 from common.intervals import over_rooms
 from common.models import find_info, find_model
 from common.plots import draw_bars
@@ -132,11 +132,11 @@ def plot_duplicates(rows: Sequence[Row], folder: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__)
+    options = Parser(__doc__, BySize(0.2, 1.5, 1.5))
     options.add_argument("--model", nargs="+", default=MODELS, metavar="NAME", help="models, or paths of their files")
-    options.add_argument("--rooms", type=int, default=2000, help=f"rooms of each setting, {QUERIES} queries each")
+    options.add_count("--rooms", (100, 2000, 2000), f"rooms of each setting, {QUERIES} queries each")
     args = options.parse_args(argv)
-    rows = duplicate_rows(100 if args.quick else args.rooms, args.seed, args.device, args.model)
+    rows = duplicate_rows(args.rooms, args.seed, args.device, args.model)
     return finish(args, "duplicates", rows, draw=partial(plot_duplicates, rows))
 
 

@@ -34,7 +34,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from common.cli import agent_parser, finish, room_seeds
+from common.cli import BySize, agent_parser, finish, room_seeds
 from common.intervals import mean, ratio
 from common.models import PARTS, agents_in_part, find_hex_model, share_of
 from common.plots import draw_settings, save_figure
@@ -227,9 +227,9 @@ def explore(
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = agent_parser(__doc__, 1000, "rooms of each setting")
+    options = agent_parser(__doc__, BySize(1, 4, 15), (8, 40, 150), "rooms of each setting")
     args = options.parse_args(argv)
-    n = 8 if args.quick else args.episodes
+    n = args.episodes
     few, few_without_mask = (FEW, FEW_WITHOUT_MASK) if args.quick else ((), ())
     eswm = ESWMAgent(find_hex_model(args.model, args.device))
     epn = EPNAgent.from_pretrained(device=args.device)

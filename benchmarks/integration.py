@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from common.cli import Parser, finish, model_seed
+from common.cli import BySize, Parser, finish, model_seed
 from common.intervals import Estimate, mean, over_rooms
 from common.models import add_model_option, find_model
 from common.plots import bars, curves, looks_of, place_legend, save_figure
@@ -193,14 +193,14 @@ def _kind(row: Row) -> str:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__)
-    options.add_argument("--queries", type=int, default=5000, help="of each experiment (default 5000)")
+    options = Parser(__doc__, BySize(0.2, 1, 1))
+    options.add_count("--queries", (200, 5000, 5000), "of each experiment")
     add_model_option(options, "random-wall")
     args = options.parse_args(argv)
     rows: list[Row] = []
     tests: list[Test] = []
     for name in progress(args.model or ["random-wall"], "integration"):
-        model, n_queries = find_model(name, args.device), 200 if args.quick else args.queries
+        model, n_queries = find_model(name, args.device), args.queries
         new, tested = integration_rows(model, RoomConfig.random_wall(3), Path(name).stem, n_queries, args.seed)
         rows, tests = rows + new, tests + tested
     return finish(args, "integration", rows, tests, partial(plot_integration, rows))

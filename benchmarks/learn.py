@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import gymnasium as gym
 import numpy as np
-from common.cli import MODEL_ROOMS, agent_parser, finish
+from common.cli import MODEL_ROOMS, BySize, agent_parser, finish
 from common.intervals import mean
 from common.models import find_hex_model
 from common.progress import progress
@@ -109,11 +109,11 @@ def reference(setting: str, agent: ESWMAgent, episodes: int) -> list[float]:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = agent_parser(__doc__, 100, "rooms of each evaluation")
-    options.add_argument("--steps", type=int, default=4096, help="of training (default 4096)")
-    options.add_argument("--runs", type=int, default=3, help="of each method (default 3)")
+    options = agent_parser(__doc__, BySize(0.3, 3.5, 6), (16, 50, 100), "rooms of each evaluation")
+    options.add_count("--steps", (512, 4096, 4096), "of training")
+    options.add_count("--runs", (1, 2, 3), "of each method")
     args = options.parse_args(argv)
-    steps, runs, episodes = (512, 1, 16) if args.quick else (args.steps, args.runs, args.episodes)
+    steps, runs, episodes = args.steps, args.runs, args.episodes
     every = max(N_ENVS * ROLLOUT, steps // 4)
     agent = ESWMAgent(find_hex_model(args.model, args.device), seed=args.seed)
     rows: list[Row] = []

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import gymnasium as gym
 import numpy as np
-from common.cli import agent_parser, finish, room_seeds
+from common.cli import BySize, agent_parser, finish, room_seeds
 from common.intervals import Estimate, mean, rate, ratio
 from common.models import agents_in_part, find_hex_model, share_of, view_models
 from common.progress import progress
@@ -181,10 +181,10 @@ def noisy_minigrid() -> gym.Env:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = agent_parser(__doc__, 3600, "in all, a third of them in each setting")
+    options = agent_parser(__doc__, BySize(0.7, 3, 9), (60, 400, 1200), "in all, a third of them in each setting")
     options.add_argument("--by-length", action="store_true", help="print the rows of each path length too")
     args = options.parse_args(argv)
-    per_setting = 20 if args.quick else max(1, args.episodes // (len(SETTINGS) + 1))
+    per_setting = max(1, args.episodes // (len(SETTINGS) + 1))
     eswm = ESWMAgent(find_hex_model(args.model, args.device))
     epn = EPNAgent.from_pretrained(device=args.device)
     methods: dict[str, Agent] = {

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from common.cli import agent_parser, finish, room_seeds
+from common.cli import BySize, agent_parser, finish, room_seeds
 from common.intervals import mean, rate
 from common.models import agents_in_part, find_hex_model
 from common.plots import by_setting, draw_curves
@@ -184,10 +184,10 @@ def draw(rows: Sequence[Row], folder: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = agent_parser(__doc__, 60, "at each level of each factor")
+    options = agent_parser(__doc__, BySize(1, 4, 27), (4, 15, 100), "at each level of each factor")
     options.add_settings(FACTORS)
     args = options.parse_args(argv)
-    seeds = room_seeds(args.seed, 8 if args.quick else args.episodes)
+    seeds = room_seeds(args.seed, args.episodes)
     eswm = ESWMAgent(find_hex_model(args.model, args.device))
     methods: dict[str, Agent] = {
         "random": RandomAgent(),

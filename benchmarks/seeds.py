@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from common.aggregates import interquartile_mean, share_above, stratified
-from common.cli import Parser, finish, model_seed, room_seeds
+from common.cli import BySize, Parser, finish, model_seed, room_seeds
 from common.intervals import mean
 from common.plots import by_setting, draw_curves
 from common.progress import progress
@@ -131,13 +131,12 @@ def draw(rows: Sequence[Row], folder: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__)
+    options = Parser(__doc__, BySize(1, 4, 20))
     options.add_argument("runs", type=Path, metavar="RUNS", help="folder of the runs")
-    options.add_argument("--rooms", type=int, default=450, help="of each setting of a model (default 450)")
-    options.add_argument("--episodes", type=int, default=200, help="of each setting of an agent (default 200)")
+    options.add_count("--rooms", (20, 100, 450), "of each setting of a model")
+    options.add_count("--episodes", (5, 50, 200), "of each setting of an agent")
     args = options.parse_args(argv)
-    n_rooms, n_episodes = (20, 5) if args.quick else (args.rooms, args.episodes)
-    rows = rows_of(args.runs, n_rooms, n_episodes, args.seed, args.device)
+    rows = rows_of(args.runs, args.rooms, args.episodes, args.seed, args.device)
     if not rows:
         options.error(f"{args.runs} holds no finished runs, such as RUNS/rw-t/seed-0/rw-t.safetensors")
     return finish(args, "seeds", rows, draw=partial(draw, rows))

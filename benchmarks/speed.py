@@ -14,7 +14,7 @@ import gymnasium as gym
 import minigrid  # noqa: F401  registers its environments
 import numpy as np
 import torch
-from common.cli import Parser, finish
+from common.cli import BySize, Parser, finish
 from common.plots import draw_bars
 from common.progress import progress
 from common.rows import Row
@@ -181,10 +181,10 @@ def peer_rows(rows: list[Row], seed: int, budget: float) -> list[Row]:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    args = Parser(__doc__).parse_args(argv)
+    args = Parser(__doc__, BySize(1, 4, 8)).parse_args(argv)
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
-    budget = 0.1 if args.quick else 3.0
+    budget = 0.1 if args.quick else 3.0 if args.full else 1.0
     seed, rng = args.seed, np.random.default_rng
     parts: dict[str, Callable[[], list[Row]]] = {
         "rooms": lambda: room_rows(rng(seed), budget),

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from common import plots, reports
 from common.printing import print_blocks, print_sentences
@@ -18,22 +19,44 @@ AGENT_ROOMS = 2 * 10**9  # agents meet the rooms of seeds 2 * 10**9 + 10**6 * se
 MODEL_ROOMS = 3 * 10**9  # models are asked about the rooms of seed 3 * 10**9 + seed: nothing was chosen on them
 
 
+class BySize(NamedTuple):
+    """A number for each size of a run: `--quick`, neither, and `--full`."""
+
+    quick: float
+    usual: float
+    full: float
+
+
 class Parser(argparse.ArgumentParser):
     """The options of every benchmark; parsed arguments know which command they are of.
 
+    Before a run starts, it says about how long it takes.
+
     Args:
         description: what the benchmark measures; its script's docstring.
+        minutes: what a run of each size with all settings takes on two cores.
     """
 
-    def __init__(self, description: str | None) -> None:
+    def __init__(self, description: str | None, minutes: BySize) -> None:
         super().__init__(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
         self.settings: list[str] = []
+        self.minutes, self.counts = minutes, dict[str, BySize]()
+        size = self.add_mutually_exclusive_group()
+        takes = f"({_duration(minutes.quick)})"
+        size.add_argument("--quick", action="store_true", help=f"a small run that shows that everything works {takes}")
+        takes = f"({_duration(minutes.full)}; without it {_duration(minutes.usual)})"
+        size.add_argument("--full", action="store_true", help=f"the run that the documentation's tables show {takes}")
         self.add_argument("--seed", type=int, default=0, help="seed of rooms and agents (default 0)")
-        self.add_argument("--quick", action="store_true", help="a small run that shows that everything works")
         self.add_argument("--device", default="cpu", help="where the model runs: cpu or cuda (default cpu)")
         self.add_argument("--tests", action="store_true", help="print every test of significance")
         self.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
         self.add_argument("--plot", type=Path, metavar="DIR", help="draw figures there (needs matplotlib)")
+
+    def add_count(self, option: str, sizes: tuple[int, int, int], what: str) -> None:
+        """Let the user say how many there are; otherwise it follows from the size of the run."""
+        self.counts[option.strip("-")] = BySize(*sizes)
+        quick, usual, full = sizes
+        self.add_argument(option, type=_count, help=f"{what} (default {usual}, --quick {quick}, --full {full})")
 
     def add_settings(self, settings: Iterable[str]) -> None:
         """Let the user choose some of these settings, as `settings`; none stands for all."""
@@ -45,20 +68,49 @@ class Parser(argparse.ArgumentParser):
         if unknown := set(vars(parsed).get("settings", ())) - set(self.settings):
             self.error(f"no setting {', '.join(sorted(unknown))}; there are {', '.join(self.settings)}")
         use_free_cores()
+        size = "quick" if parsed.quick else "full" if parsed.full else "usual"
+        more = 1.0  # so many times as much as of this size
+        for name, sizes in self.counts.items():
+            usual = getattr(sizes, size)
+            if (count := getattr(parsed, name)) is None:
+                setattr(parsed, name, usual)
+            else:
+                more *= count / usual
+        takes = _duration(more * self.minutes_of(parsed, size))
+        print(f"this takes about {takes} on two cores", file=sys.stderr, flush=True)
         parsed.options = list(sys.argv[1:] if args is None else args)
         return parsed
 
+    def minutes_of(self, parsed: argparse.Namespace, size: str) -> float:
+        """What the chosen settings take in a run of a size."""
+        chosen = set(vars(parsed).get("settings", ()))
+        return getattr(self.minutes, size) * (len(chosen) / len(self.settings) if chosen else 1)
 
-def agent_parser(description: str | None, episodes: int, what: str) -> Parser:
+
+def _count(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")
+    return number
+
+
+def _duration(minutes: float) -> str:
+    """In words, to about a fifth: what it takes depends on the machine by more."""
+    seconds = 60 * minutes
+    if seconds < 90:
+        return f"{max(10, round(seconds, -1)):.0f} seconds"
+    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.0f} hours"
+
+
+def agent_parser(description: str | None, minutes: BySize, episodes: tuple[int, int, int], what: str) -> Parser:
     """The options of a benchmark of agents.
 
     Args:
-        description: what it measures.
-        episodes: how many there are unless the user says otherwise.
+        description, minutes: see `Parser`.
+        episodes: how many there are in a run of each size, unless the user says otherwise.
         what: what is counted.
     """
-    options = Parser(description)
-    options.add_argument("--episodes", type=int, default=episodes, help=f"{what} (default {episodes})")
+    options = Parser(description, minutes)
+    options.add_count("--episodes", episodes, what)
     options.add_argument(
         "--model",
         default="random-wall",

@@ -40,7 +40,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import networkx as nx
-from common.cli import Parser, finish, room_seeds
+from common.cli import BySize, Parser, finish, room_seeds
 from common.intervals import mean, rate
 from common.models import find_model
 from common.progress import progress
@@ -61,14 +61,14 @@ BUDGET, LEARNERS_BUDGET = 1000, 5000  # steps from nothing; of those that learn 
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__)
+    options = Parser(__doc__, BySize(0.3, 4, 25))
     options.add_settings({**WORLDS, **STOCK})
-    options.add_argument("--episodes", type=int, default=60, help="from spanning banks (default 60)")
-    options.add_argument("--runs", type=int, default=3, help="from nothing, and layouts (default 3)")
+    options.add_count("--episodes", (3, 8, 60), "from spanning banks")
+    options.add_count("--runs", (1, 1, 3), "from nothing, and layouts")
     options.add_argument("--model", default="lattices", metavar="NAME|FILE", help="pretrained or saved (%(default)s)")
     args = options.parse_args(argv)
-    if args.quick:
-        args.settings, args.episodes, args.runs = args.settings or ["frozen-lake-4x4"], 3, 1
+    if args.quick and not args.settings:
+        args.settings = ["frozen-lake-4x4"]
     model = find_model(args.model, args.device)
 
     def eswm(seed: int, window: int | None = None) -> ESWMAgent:

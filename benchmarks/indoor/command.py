@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from common.cli import Parser, finish, model_seed, room_seeds
+from common.cli import BySize, Parser, finish, model_seed, room_seeds
 from common.intervals import Estimate, bootstrap, over_rooms
 from common.plots import draw_settings
 from common.progress import progress
@@ -54,13 +54,13 @@ GROWING = ("eswm", "no-bank", "nearest-memory", "pose-graph")
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__)
+    options = Parser(__doc__, BySize(1, 4, 20))
     options.add_settings(SETTINGS)
-    options.add_argument("--houses", type=int, default=60, help="to ask about (default 60)")
-    options.add_argument("--episodes", type=int, default=40, help="of navigation (default 40)")
+    options.add_count("--houses", (3, 12, 60), "to ask about")
+    options.add_count("--episodes", (2, 8, 40), "of navigation")
     options.add_argument("--model", default="indoor", metavar="FILE", help="saved weights (default: the package's)")
     args = options.parse_args(argv)
-    houses, episodes = (3, 2) if args.quick else (args.houses, args.episodes)
+    houses, episodes = args.houses, args.episodes
     model, encoder = load_indoor(args.model), EfficientNetLite0()
     wanted = args.settings or SETTINGS
     seeds = [model_seed(args.seed) + k for k in range(houses)]

@@ -26,6 +26,7 @@ Measures:
 
 from __future__ import annotations
 
+import argparse
 import resource
 import sys
 import time
@@ -33,7 +34,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from common.cli import Parser, finish, room_seeds
+from common.cli import BySize, Parser, finish, room_seeds
 from common.intervals import mean, rate
 from common.models import find_model
 from common.progress import progress
@@ -60,6 +61,7 @@ SETTINGS: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "square-10000": ("square", (100, 100)),
     "permuted-square-1024": ("square", (32, 32)),
 }
+THOUSAND = ("hexagon-1027", "square-1024", "permuted-square-1024")  # where nothing else is said
 EXPERIMENTS = ("map", "online", "wall", "growth")
 HELD = 0.5  # share of the moves in the bank where actions are unknown
 RADII = (10, 18, 31, 57, 100)  # of the worlds that grow
@@ -252,17 +254,26 @@ def outcomes(name: str, method: str, ratios: Sequence[float | None], seed: int, 
     return rows
 
 
+class _Parser(Parser):
+    def minutes_of(self, parsed: argparse.Namespace, size: str) -> float:
+        """In proportion to the locations of the worlds."""
+        if not parsed.settings:
+            return super().minutes_of(parsed, size)
+        return sum(int(name.split("-")[-1]) for name in set(parsed.settings)) / 1000
+
+
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__)
+    options = _Parser(__doc__, BySize(0.3, 3, 45))
     options.add_settings(SETTINGS)
     options.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS, help="(default all)")
-    options.add_argument("--pairs", type=int, default=200, help="starts and goals in each world (default 200)")
+    options.add_count("--pairs", (5, 50, 200), "starts and goals in each world")
     options.add_argument("--model", default="lattices", metavar="NAME|FILE", help="pretrained or saved (%(default)s)")
     args = options.parse_args(argv)
-    settings = {name: SETTINGS[name] for name in args.settings or SETTINGS}
-    radii = RADII
+    settings, radii = {name: SETTINGS[name] for name in args.settings or SETTINGS}, RADII
     if args.quick:
-        settings, radii, args.pairs = {"hexagon-91": ("hexagon", (5,))}, (2, 3), 5
+        settings, radii = {"hexagon-91": ("hexagon", (5,))}, (2, 3)
+    elif not (args.full or args.settings):
+        settings, radii = {name: SETTINGS[name] for name in THOUSAND}, RADII[:2]
     model, seed = find_model(args.model, args.device), room_seeds(args.seed, 1)[0]
     rows = []
     for name in progress(list(settings), "large"):

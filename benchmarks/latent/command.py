@@ -27,10 +27,11 @@ srsa_cells among cells, activations averaged over headings; the control has the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from common.cli import Parser, finish
+from common.cli import BySize, Parser, finish
 from common.models import add_model_option, find_model
 from common.progress import progress
 from common.rows import Found, Row, Test
@@ -44,12 +45,13 @@ from latent.views import grid_rows
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__)
-    options.add_argument("--rooms", type=int, default=1000, help="rooms of srsa (default 1000)")
+    options = Parser(__doc__, BySize(0.5, 4, 10))
+    options.add_count("--rooms", (6, 100, 1000), "rooms of srsa")
     add_model_option(options, "random-wall and minigrid")
     options.add_argument("--by-layer", action="store_true", help="print the rows of each layer too")
     args = options.parse_args(argv)
-    sizes = QUICK if args.quick else Sizes(srsa=args.rooms, tasks=min(50, args.rooms))
+    sizes = QUICK if args.quick else Sizes()
+    sizes = replace(sizes, srsa=args.rooms, tasks=min(sizes.tasks, args.rooms))
     measures: list[Callable[[], Found]] = []
     for name in args.model or ["random-wall", "minigrid"]:
         model = find_model(name, args.device)

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.cli import Parser, finish
+from common.cli import BySize, Parser, finish
 from common.printing import print_blocks
 from common.progress import progress
 from common.rows import Found, Row
@@ -45,15 +45,14 @@ from predict.measures import Run
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__)
-    options.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="only these (default: all)")
-    options.add_argument("--rooms", type=int, default=450, help="rooms of each setting, 48 queries each (default 450)")
+    options = Parser(__doc__, BySize(1, 4, 22))
+    options.add_settings(EXPERIMENTS)
+    options.add_count("--rooms", (20, 80, 450), "rooms of each setting, 48 queries each")
     args = options.parse_args(argv)
-    if unknown := set(args.experiments) - set(EXPERIMENTS):
-        options.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")
-    run = Run(20 if args.quick else args.rooms, 200 if args.quick else 5000, args.seed, args.device)
+    n_queries = 200 if args.quick else 5000 if args.full else 2000
+    run = Run(args.rooms, n_queries, args.seed, args.device)
     found: list[Found] = []
-    for name in progress(args.experiments or list(EXPERIMENTS), "predict"):
+    for name in progress(args.settings or list(EXPERIMENTS), "predict"):
         found.append(EXPERIMENTS[name](run))
         print(f"\n# {name}")
         show(found[-1].rows)

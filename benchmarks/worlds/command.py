@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from common.cli import Parser, finish, model_seed
+from common.cli import BySize, Parser, finish, model_seed
 from common.intervals import mean, over_rooms
 from common.models import find_model
 from common.progress import progress
@@ -90,14 +90,14 @@ def show(rows: Sequence[Row]) -> None:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__)
+    options = Parser(__doc__, BySize(0.1, 2, 2))
     options.add_settings(SETTINGS)
-    options.add_argument("--rooms", type=int, default=450, help="rooms of each setting, 48 queries each (default 450)")
+    options.add_count("--rooms", (4, 120, 120), "rooms of each setting, 48 queries each")
     options.add_argument(
         "--model", default="lattices", metavar="NAME|FILE", help="a model, pretrained or saved (default %(default)s)"
     )
     args = options.parse_args(argv)
-    model, rooms, seed = find_model(args.model, args.device), 4 if args.quick else args.rooms, model_seed(args.seed)
+    model, rooms, seed = find_model(args.model, args.device), args.rooms, model_seed(args.seed)
     rows = []
     for setting in progress(args.settings or list(SETTINGS), "worlds"):
         for share, source in sources_of(setting):
