@@ -8,8 +8,9 @@ don't know" where it cannot be known; `validity`, it is that or another move fro
   NAME-duplicates-source-duplicated  of these, queries that start where another location looks the same
   NAME-duplicates-source-unique      the other ones
 Methods:
-  eswm-t-context     a transformer that is given the walk
-  eswm-t-no-context  the same model, without the walk: it cannot tell where a query starts
+  eswm-t-context             the paper's transformer, given the walk
+  eswm-t-looped-context      the agent's architecture, given the walk: it has gone on from the agent's weights
+  eswm-t[-looped]-no-context  the same models without the walk: they cannot tell where a query starts
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from eswm_gym.world_model import ACTION, ESWM, MASKED, Answer
 from eswm_gym.world_model.evaluate import cells_of, compare
 from eswm_gym.world_model.presets import PRESETS
 
-MODELS = ("rw-t-duplicates", "oa-t-duplicates")
-METHODS = ("eswm-t-context", "eswm-t-no-context")
+MODELS = {"rw-t-duplicates": "eswm-t", "oa-t-duplicates": "eswm-t", "looped-duplicates": "eswm-t-looped"}
+CONTEXT, NO_CONTEXT = "context", "no-context"
 QUERIES = 12  # of a room: as many as there are moves from a location, times two components
 
 
@@ -47,7 +48,7 @@ class Answers(NamedTuple):
     Attributes:
         kind, masked: of each query.
         duplicated: bool, whether another location shows the state that it starts with.
-        right: bool, by method and measure, whether it was answered rightly.
+        right: bool, by what was given and measure, whether it was answered rightly.
     """
 
     kind: np.ndarray
@@ -67,14 +68,14 @@ def ask(model: ESWM, source: LatticeSource, n_rooms: int, seed: int, device: str
     blank = problems.memories.copy()
     blank[:, -source.context :] = MASKED
     right = {}
-    for method, memories in zip(METHODS, (problems.memories, blank), strict=True):
+    for given, memories in zip((CONTEXT, NO_CONTEXT), (problems.memories, blank), strict=True):
         answer = likeliest(model, *map(torch.from_numpy, (memories, problems.query, problems.masked)), device)
         accurate, _ = compare(answer, problems)
         move = answer.action % model.config.n_actions
         leads_to = rooms.states[batch, rooms.targets()[batch, queries.location, move]]
         same_end = (leads_to == queries.transitions[..., 2]) & ~answer.unknown
-        right[method, "accuracy"] = accurate
-        right[method, "validity"] = accurate | ((queries.masked == ACTION) & same_end)
+        right[given, "accuracy"] = accurate
+        right[given, "validity"] = accurate | ((queries.masked == ACTION) & same_end)
     return Answers(queries.kind, queries.masked, rooms.duplicated()[batch, queries.location], right)
 
 
@@ -85,41 +86,45 @@ def likeliest(model: ESWM, memories: Tensor, query: Tensor, masked: Tensor, devi
     return Answer(*(torch.cat(part).cpu().numpy() for part in zip(*answers, strict=True)))
 
 
-def rows_of(setting: str, answers: Answers, asked: np.ndarray, seed: int) -> list[Row]:
-    """Shares of right answers to the queries `asked` (B, Q) bool; intervals are over rooms."""
+def rows_of(setting: str, label: str, answers: Answers, asked: np.ndarray, seed: int) -> list[Row]:
+    """Shares of right answers of a model to the queries `asked` (B, Q) bool; intervals are over rooms."""
     rows = []
-    for (method, measure), right in answers.right.items():
+    for (given, measure), right in answers.right.items():
         for _, _, name, cell in cells_of(answers.kind, answers.masked):
             counted = cell & asked
             if counted.any():
-                rows.append(Row(setting, method, f"{measure}/{name}", *over_rooms(right, counted, seed)))
+                rows.append(Row(setting, f"{label}-{given}", f"{measure}/{name}", *over_rooms(right, counted, seed)))
     return rows
 
 
-def duplicate_rows(n_rooms: int, seed: int, device: str = "cpu", models: Sequence[str] = MODELS) -> list[Row]:
+def duplicate_rows(n_rooms: int, seed: int, device: str = "cpu", models: Sequence[str] = tuple(MODELS)) -> list[Row]:
     """Rows of models, by their names or paths, each in the settings of its preset."""
     rows = []
     for name in models:
         model, preset = find_model(name, device), PRESETS[find_info(name)["training"]["preset"]]
+        label = MODELS.get(Path(name).stem, Path(name).stem)
         for setting, source in progress(preset.settings.items(), name):
             answers = ask(model, source, n_rooms, model_seed(seed), device)
             # Where a room offers none of the kinds that are wanted, others are drawn in their place.
             wanted = np.asarray(source.mix)[answers.kind] > 0
-            rows += rows_of(setting, answers, wanted, seed)
+            rows += rows_of(setting, label, answers, wanted, seed)
             if source.rooms.duplicates[1]:
-                rows += rows_of(f"{setting}-source-duplicated", answers, wanted & answers.duplicated, seed)
-                rows += rows_of(f"{setting}-source-unique", answers, wanted & ~answers.duplicated, seed)
+                rows += rows_of(f"{setting}-source-duplicated", label, answers, wanted & answers.duplicated, seed)
+                rows += rows_of(f"{setting}-source-unique", label, answers, wanted & ~answers.duplicated, seed)
     return rows
 
 
 def plot_duplicates(rows: Sequence[Row], folder: Path) -> None:
     """Draw FOLDER/duplicates.png and .svg: accuracy, a panel for each family of rooms."""
-    context, no_context = METHODS
+    starts = {
+        ("", CONTEXT): "unique states",
+        ("-duplicates-source-unique", CONTEXT): "duplicates, from a unique state",
+        ("-duplicates-source-duplicated", CONTEXT): "duplicates, from a duplicated state",
+        ("-duplicates-source-duplicated", NO_CONTEXT): "duplicates, from a duplicated state, no context",
+    }
+    models = dict.fromkeys(row.method.removesuffix(f"-{NO_CONTEXT}").removesuffix(f"-{CONTEXT}") for row in rows)
     labels = {
-        ("", context): "unique states",
-        ("-duplicates-source-unique", context): "duplicates, from a unique state",
-        ("-duplicates-source-duplicated", context): "duplicates, from a duplicated state",
-        ("-duplicates-source-duplicated", no_context): "duplicates, from a duplicated state, no context",
+        (suffix, f"{model}-{given}"): f"{model}: {text}" for model in models for (suffix, given), text in starts.items()
     }
     families = [setting for setting in dict.fromkeys(row.setting for row in rows) if "-duplicates" not in setting]
     panels: dict[str, list[Row]] = {}
@@ -133,7 +138,7 @@ def plot_duplicates(rows: Sequence[Row], folder: Path) -> None:
 
 def main(argv: list[str] | None = None) -> list[Row]:
     options = Parser(__doc__, BySize(0.2, 1.5, 1.5))
-    options.add_argument("--model", nargs="+", default=MODELS, metavar="NAME", help="models, or paths of their files")
+    options.add_argument("--model", nargs="+", default=tuple(MODELS), metavar="NAME", help="or paths of their files")
     options.add_count("--rooms", (100, 2000, 2000), f"rooms of each setting, {QUERIES} queries each")
     args = options.parse_args(argv)
     rows = duplicate_rows(args.rooms, args.seed, args.device, args.model)

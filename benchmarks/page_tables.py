@@ -269,6 +269,7 @@ INTEGRATION = Table(
         "accuracy lost to a contradictory transition": of(metric="accuracy_drop/contradictory-transitions"),
         "accuracy lost to contradictory states": of(metric="accuracy_drop/contradictory-states"),
         "the same, of queries whose state is remembered": of(metric="accuracy_drop_remembered/contradictory-states"),
+        "accuracy lost to states that the room lacks": of(metric="accuracy_drop/strange-states"),
     },
     {name: of(method=name) for name in ("eswm-t-longer", "eswm-t-dense", "eswm-agent")}
     | {"paper": of(method="eswm-t-longer", **PAPER)},
@@ -278,19 +279,25 @@ INTEGRATION = Table(
 DUPLICATES = Table(
     "where a query starts",
     {
-        "unique states": of(suffix="", method="eswm-t-context"),
-        "a state of its own, others are duplicated": of(suffix="-duplicates-source-unique", method="eswm-t-context"),
-        "a duplicated state": of(suffix="-duplicates-source-duplicated", method="eswm-t-context"),
-        "a duplicated state, without the walk there": of(
-            suffix="-duplicates-source-duplicated", method="eswm-t-no-context"
-        ),
+        "unique states": of(suffix="", given="context"),
+        "a state of its own, others are duplicated": of(suffix="-duplicates-source-unique", given="context"),
+        "a duplicated state": of(suffix="-duplicates-source-duplicated", given="context"),
+        "a duplicated state, without the walk there": of(suffix="-duplicates-source-duplicated", given="no-context"),
     },
     {
-        "Random Wall, unseen: action / end": parts("accuracy/unseen/{part}", COMPONENTS[1:], family="random-wall-37"),
-        "unsolvable: end": of(metric="accuracy/unsolvable/end", family="random-wall-37"),
-        "Open Arena, unseen: action / end": parts("accuracy/unseen/{part}", COMPONENTS[1:], family="open-arena-unseen"),
+        f"{head}, {model}": key
+        for model in ("eswm-t", "eswm-t-looped")
+        for head, key in {
+            "Random Wall, unseen: action / end": parts(
+                "accuracy/unseen/{part}", COMPONENTS[1:], family="random-wall-37", model=model
+            ),
+            "unsolvable: end": of(metric="accuracy/unsolvable/end", family="random-wall-37", model=model),
+            "Open Arena, unseen: action / end": parts(
+                "accuracy/unseen/{part}", COMPONENTS[1:], family="open-arena-unseen", model=model
+            ),
+        }.items()
     },
-    of(file="predict", setting="{family}{suffix}"),
+    of(file="predict", setting="{family}{suffix}", method="{model}-{given}"),
 )
 
 LATENT = Table(

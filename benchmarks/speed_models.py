@@ -48,7 +48,8 @@ MEMORY = {
 
 
 def table_rows(seed: int, device: str, budget: float) -> list[Row]:
-    """Seconds to imagine one room's whole table: 32 states times 6 actions, 35 memories, float32."""
+    """Seconds to imagine one room's whole table: 32 states times 6 actions, 35 memories, float32. `share_of_peak`: its
+    floating-point operations, beside those of a product of the same shapes."""
     rng = np.random.default_rng(seed)
     bank = np.full((1, N_MEMORIES, 3), MASKED)
     while (bank[0, -1] < 0).any():
@@ -78,9 +79,16 @@ def table_rows(seed: int, device: str, budget: float) -> list[Row]:
                     model.imagine(encoded, source[:, i : i + 1], action[:, i : i + 1]).cells.cpu()
 
             calls["joint-one-by-one"] = one_by_one
+    wide = torch.randn(N_STATES * N_ACTIONS, config.dim, device=device)
+    narrow = torch.randn(config.dim, 4 * config.dim, device=device)
     with torch.inference_mode():
-        times = seconds_per_call(calls, budget)
-    rows = [Row("imagined-table", method, "seconds", value) for method, value in times.items()]
+        with FlopCounterMode(display=False) as counter:
+            calls["cross-cached"]()
+        times = seconds_per_call({**calls, "product": lambda: (wide @ narrow)[0, 0].item()}, budget)
+    rows = [Row("imagined-table", method, "seconds", times[method]) for method in calls]
+    peak = 2 * wide.numel() * narrow.shape[1] / times["product"]
+    share = counter.get_total_flops() / times["cross-cached"] / peak
+    rows.append(Row("imagined-table", "cross-cached", "share_of_peak", share))
     for method in ("joint-batched", "joint-one-by-one"):
         rows.append(Row("imagined-table", f"{method}/cross-cached", "ratio", times[method] / times["cross-cached"]))
     return rows

@@ -60,13 +60,12 @@ class Preset:
             if source.n_actions != self.model.n_actions:
                 raise ValueError(f"{source} has {source.n_actions} actions, the model has {self.model.n_actions}")
             if source.capacity > self.model.max_memories:
-                raise ValueError(
-                    f"{source} has banks of {source.capacity}, the model {self.model.max_memories} at most"
-                )
+                raise ValueError(f"{source} has banks of {source.capacity}, the model takes {self.model.max_memories}")
 
 
 # One vocabulary for all rooms, as large as Open Arena's. The model embeds no states, so that it costs nothing.
 _STATES = tuple(range(64))
+_LOOPED = TransformerConfig(n_states=64, dim=128, layers=2, loops=7, state_embeddings=False)
 _RANDOM_WALL = {
     "random-wall-19": LatticeSource(RoomConfig.random_wall(2, states=_STATES), mix=PAPER_MIX),
     "random-wall-37": LatticeSource(RoomConfig.random_wall(3, states=_STATES), mix=PAPER_MIX),
@@ -316,7 +315,7 @@ _ARENA_COMPARISON = _comparison("oa", "binary", _OPEN_ARENA, _OPEN_ARENA_SETTING
 PRESETS = {
     # The shipped agent's model.
     "random-wall": Preset(
-        model=TransformerConfig(n_states=64, dim=128, layers=2, loops=7, heads=4, state_embeddings=False),
+        model=_LOOPED,
         sources=_agent_mixture(3) + _agent_mixture(2) + _SURROUNDINGS + _FLAWED,
         settings=_RANDOM_WALL,
     ),
@@ -361,9 +360,20 @@ PRESETS = {
     ),
     **_WALL_COMPARISON,
     **_ARENA_COMPARISON,
+    # The agent's model where locations share states; it starts from the agent's weights.
+    "looped-duplicates": replace(
+        _WALL_COMPARISON["rw-t-duplicates"],
+        model=replace(_LOOPED, context=_CONTEXT),
+        sources=(
+            *_WALL_COMPARISON["rw-t-duplicates"].sources,
+            *(replace(source, share=0.5) for source in _ARENA_COMPARISON["oa-t-duplicates"].sources),
+        ),
+        settings={**_WALL_COMPARISON["rw-t-duplicates"].settings, **_ARENA_COMPARISON["oa-t-duplicates"].settings},
+        lr=1e-3,
+    ),
     # The agent's architecture: deep with few parameters.
     "oa-t-looped": Preset(
-        TransformerConfig(64, dim=128, layers=2, loops=7, state_embeddings=False, usual_memories=_OPEN_ARENA.capacity),
+        replace(_LOOPED, usual_memories=_OPEN_ARENA.capacity),
         (_OPEN_ARENA,),
         _OPEN_ARENA_SETTINGS,
     ),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import torch
@@ -177,12 +177,18 @@ class Transformer(TokenModel):
 
     @torch.no_grad()
     def starts_from(self, other: ESWM) -> bool:
-        """Take over the weights of a model of the same shape or, if this one has codes and embeds no states, of one
-        without codes whose actions are the first ones of this model; and say whether it could."""
+        """Take over the weights of a model of the same shape, or of one that lacks the context alone; or, if this one
+        has codes and embeds no states, of one without codes whose actions are the first ones of this model. Say
+        whether it could."""
         mine, theirs = self.config, other.config
         if super().starts_from(other):
             return True
-        if not isinstance(theirs, TransformerConfig) or mine.state_embeddings or not mine.codes or theirs.codes:
+        if not isinstance(theirs, TransformerConfig):
+            return False
+        if mine.context and replace(mine, context=0) == theirs:
+            self.load_state_dict({"place": torch.zeros_like(self.place), **other.state_dict()})
+            return True
+        if mine.state_embeddings or not mine.codes or theirs.codes:
             return False
         free = {"n_states", "n_actions", "max_memories", "codes"}
         if any(value != getattr(theirs, name) for name, value in mine.to_dict().items() if name not in free):

@@ -51,7 +51,7 @@ def test_right_answers():
             guess, blank = ((walks[i][-1][1] + 3) % 6, 2) if asked.masked[i, j] == ACTION else (walks[i][-1][0], 0)
             truth = action if asked.masked[i, j] == ACTION else end
             here = neighbors[queries.location[i, j]].tolist()
-            for method, answer in (("eswm-t-context", guess), ("eswm-t-no-context", blank)):
+            for method, answer in (("context", guess), ("no-context", blank)):
                 assert asked.right[method, "accuracy"][i, j] == (answer == truth)
                 # Or another move to a state that looks the same; off the lattice the agent stays where it is.
                 leads_to = shown[here[answer]] if asked.masked[i, j] == ACTION and here[answer] >= 0 else start
@@ -64,29 +64,29 @@ def test_rows_by_hand():
     kind = np.zeros((2, 3), int)
     masked = np.array([[1, 1, 2], [1, 2, 2]])
     right = {
-        ("eswm-t-context", "accuracy"): np.array([[1, 0, 0], [1, 1, 1]], bool),
-        ("x", "validity"): np.zeros((2, 3), bool),
+        ("context", "accuracy"): np.array([[1, 0, 0], [1, 1, 1]], bool),
+        ("no-context", "validity"): np.zeros((2, 3), bool),
     }
     asked = duplicates.Answers(kind, masked, np.array([[True] * 3, [False] * 3]), right)
     value = {
-        (r.method, r.metric): (r.value, r.n) for r in duplicates.rows_of("x", asked, np.ones((2, 3), bool), seed=0)
+        (r.method, r.metric): (r.value, r.n) for r in duplicates.rows_of("x", "t", asked, np.ones((2, 3), bool), seed=0)
     }
     assert value == {
-        ("eswm-t-context", "accuracy/unseen/action"): (pytest.approx(2 / 3), 2),
-        ("eswm-t-context", "accuracy/unseen/end"): (pytest.approx(2 / 3), 2),
-        ("x", "validity/unseen/action"): (0, 2),
-        ("x", "validity/unseen/end"): (0, 2),
+        ("t-context", "accuracy/unseen/action"): (pytest.approx(2 / 3), 2),
+        ("t-context", "accuracy/unseen/end"): (pytest.approx(2 / 3), 2),
+        ("t-no-context", "validity/unseen/action"): (0, 2),
+        ("t-no-context", "validity/unseen/end"): (0, 2),
     }
     first = {
-        r.metric: r.value for r in duplicates.rows_of("x", asked, asked.duplicated, 0) if r.method == "eswm-t-context"
+        r.metric: r.value for r in duplicates.rows_of("x", "t", asked, asked.duplicated, 0) if r.method == "t-context"
     }
     assert first == {"accuracy/unseen/action": 0.5, "accuracy/unseen/end": 0}
 
 
 def test_quick(tmp_path, capsys):
-    for name in ("oa-t-duplicates", "rw-t-duplicates"):
+    for name in duplicates.MODELS:
         save_model(Transformer(PRESETS[name].model), tmp_path / name, training={"preset": name})
-    models = [str(tmp_path / f"{name}.safetensors") for name in ("oa-t-duplicates", "rw-t-duplicates")]
+    models = [str(tmp_path / f"{name}.safetensors") for name in duplicates.MODELS]
     out = tmp_path / "out.json"
     duplicates.main(["--quick", "--model", *models, "--plot", str(tmp_path), "--json", str(out)])
     found = json.loads(out.read_text())
@@ -94,7 +94,8 @@ def test_quick(tmp_path, capsys):
     families = {"open-arena-seen", "open-arena-unseen", "random-wall-37"}
     ends = ("", "-duplicates", "-duplicates-source-duplicated", "-duplicates-source-unique")
     assert {row["setting"] for row in found["rows"]} == {family + end for family in families for end in ends}
-    assert {row["method"] for row in found["rows"]} == {"eswm-t-context", "eswm-t-no-context"}
+    labels = {"eswm-t", "eswm-t-looped"}
+    assert {row["method"] for row in found["rows"]} == {f"{x}-{y}" for x in labels for y in ("context", "no-context")}
     kinds = {row["metric"].split("/")[1] for row in found["rows"] if row["setting"].startswith("open-arena")}
     assert kinds == {"unseen"}  # the kind that is asked about there
     assert all(0 <= row["ci95"][0] <= row["value"] <= row["ci95"][1] <= 1 for row in found["rows"])

@@ -144,3 +144,14 @@ def test_presets(name):
         assert where.rooms.duplicates == ((1, 3) if name.endswith("-duplicates") else (0, 0))
         if "unseen" in name:
             assert not set(where.rooms.states) & set(preset.sources[0].rooms.states)
+
+
+def test_a_model_with_context_starts_from_one_without():
+    """Until it is trained it answers as the other, whatever the order of the walk."""
+    other, model = (Transformer(TransformerConfig(**OPTIONS, context=context)).eval() for context in (0, 4))
+    assert model.starts_from(other) and not other.starts_from(model)
+    memories, query = torch.randint(9, (2, 7, 3)) % 6, torch.tensor([[[0, 1, -1]], [[3, -1, 2]]])
+    for mine, theirs in zip(model(memories, query), other(memories, query), strict=True):
+        torch.testing.assert_close(mine, theirs)
+    joint = Transformer(TransformerConfig(**OPTIONS, query_attention="joint"))
+    assert not model.starts_from(joint)
