@@ -2,6 +2,7 @@
 PYTHON ?= python3
 EPISODES ?= 400
 TORCH := torch==2.13.0
+WORKERS := --numprocesses logical --maxprocesses 4 --dist loadfile
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
 .PHONY: navigate test types lint format docs coverage oldest dist sbom audit clean
@@ -11,7 +12,7 @@ navigate: .venv/installed
 	.venv/bin/python benchmarks/navigate.py --episodes $(EPISODES)
 
 test: types
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest $(WORKERS)
 
 # On the package as it is installed, where agents/ is eswm_gym.agents.
 types: .venv/installed-test
@@ -33,7 +34,7 @@ docs: .venv/installed-test
 
 # The whole suite less what is slow; fails under 90 % of lines.
 coverage: .venv/installed-test
-	.venv/bin/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=90
+	.venv/bin/python -m pytest $(WORKERS) --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 # Environments, wrappers, agents and examples with the oldest versions that setup.cfg allows, PyTorch aside.
 oldest: build/oldest/installed

@@ -334,6 +334,24 @@ LATENT_MODELS = Table(
     of(file="latent", setting="paper-rooms"),
 )
 
+CLUSTERS = Table(
+    "what tells how they lie",
+    {
+        "nothing": of(cue="none"),
+        "one obstacle that each observes": of(cue="one-obstacle-each"),
+        "three obstacles and one": of(cue="wall"),
+        "the shape of the room": of(cue="shape"),
+    },
+    {
+        "what can be known": of(method="ideal", metric="neighbor_mass"),
+        "the true neighbour": of(method="eswm", metric="neighbor_mass"),
+        "any state of the other cluster": of(method="eswm", metric="other_cluster_mass"),
+        "blocked": of(method="eswm", metric="stays_mass"),
+        "I don't know": of(method="eswm", metric="unknown_mass"),
+    },
+    of(file="latent", setting="clusters-{cue}"),
+)
+
 LEARN = Table(
     "method",
     methods("ppo", "ppo-planned-action", "ppo-uncertainty-bonus", "ppo-only-bonus", "eswm"),
@@ -368,5 +386,6 @@ TABLES = {
     "duplicates": DUPLICATES,
     "latent": LATENT,
     "latent-models": LATENT_MODELS,
+    "clusters": CLUSTERS,
     "learn": LEARN,
 }

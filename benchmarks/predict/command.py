@@ -10,10 +10,10 @@ it does.
 
   shipped       the shipped `random-wall` at both sizes, and in Open Arena, which it was not trained on
   random-wall   models with about a million parameters and the same minutes of training; eswm-t-longer and
-                eswm-t-relational have more; eswm-agent is the shipped one, relational, trained for an hour on more than
-                the paper's rooms; lookup knows the memories alone, path-integrator the lattice, within connected
-                memories; tem-t and ...-trajectory read trajectories, tem-t and emwm complete end states alone;
-                emwm-nearest looks up one memory, emwm five
+                eswm-t-relational have more; eswm-agent is the shipped one, relational, trained for 159 minutes and on
+                more than the paper's rooms; lookup knows the memories alone, path-integrator the lattice, within
+                connected memories; tem-t and ...-trajectory read trajectories, tem-t and emwm complete end states
+                alone; emwm-nearest looks up one memory, emwm five
   open-arena    the same, trained on some states and tested on others; eswm-t-looped has the shipped model's shape
   elsewhere     the models of random-wall in rooms of 19 locations, and with banks that hold more than they need
   losses        training and held-out loss of each model in Open Arena: who overfits; and of a transformer, an LSTM and
