@@ -9,8 +9,8 @@ don't know" where it cannot be known; `validity`, it is that or another move fro
   NAME-duplicates-source-unique      the other ones
 Methods:
   eswm-t-context             the paper's transformer, given the walk
-  eswm-t-looped-context      the agent's architecture, given the walk: it has gone on from the agent's weights
-  eswm-t[-looped]-no-context  the same models without the walk: they cannot tell where a query starts
+  eswm-agent-context         the agent's architecture, given the walk: it has gone on from the agent's weights
+  eswm-t-no-context, eswm-agent-no-context  the same without the walk: they cannot tell where a query starts
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from eswm_gym.world_model import ACTION, ESWM, MASKED, Answer
 from eswm_gym.world_model.evaluate import cells_of, compare
 from eswm_gym.world_model.presets import PRESETS
 
-MODELS = {"rw-t-duplicates": "eswm-t", "oa-t-duplicates": "eswm-t", "looped-duplicates": "eswm-t-looped"}
+MODELS = {"rw-t-duplicates": "eswm-t", "oa-t-duplicates": "eswm-t", "looped-duplicates": "eswm-agent"}
 CONTEXT, NO_CONTEXT = "context", "no-context"
 QUERIES = 12  # of a room: as many as there are moves from a location, times two components
 
@@ -137,9 +137,9 @@ def plot_duplicates(rows: Sequence[Row], folder: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__, BySize(0.2, 1.5, 1.5))
-    options.add_argument("--model", nargs="+", default=tuple(MODELS), metavar="NAME", help="or paths of their files")
-    options.add_count("--rooms", (100, 2000, 2000), f"rooms of each setting, {QUERIES} queries each")
+    options = Parser(__doc__, BySize(0.2, 1.5, 3))
+    options.add_argument("--model", nargs="+", default=tuple(MODELS), metavar="NAME", help="models, or their files")
+    options.add_count("--rooms", (100, 1000, 2000), f"rooms of each setting, {QUERIES} queries each")
     args = options.parse_args(argv)
     rows = duplicate_rows(args.rooms, args.seed, args.device, args.model)
     return finish(args, "duplicates", rows, draw=partial(plot_duplicates, rows))

@@ -193,8 +193,8 @@ def _kind(row: Row) -> str:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__, BySize(0.2, 1, 1))
-    options.add_count("--queries", (200, 5000, 5000), "of each experiment")
+    options = Parser(__doc__, BySize(0.2, 0.5, 1))
+    options.add_count("--queries", (200, 2000, 5000), "of each experiment")
     add_model_option(options, "random-wall")
     args = options.parse_args(argv)
     rows: list[Row] = []

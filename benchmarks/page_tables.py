@@ -286,7 +286,7 @@ DUPLICATES = Table(
     },
     {
         f"{head}, {model}": key
-        for model in ("eswm-t", "eswm-t-looped")
+        for model in ("eswm-t", "eswm-agent")
         for head, key in {
             "Random Wall, unseen: action / end": parts(
                 "accuracy/unseen/{part}", COMPONENTS[1:], family="random-wall-37", model=model

@@ -199,7 +199,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     }
     rows: list[Row] = []
     tests: list[Test] = []
-    for factor in args.settings or FACTORS:
+    for factor in args.settings:
         more_rows, more_tests = rows_of(factor, methods, seeds, args.seed)
         rows, tests = rows + more_rows, tests + more_tests
     return finish(args, "robust", rows, tests, draw=partial(draw, rows))

@@ -37,7 +37,7 @@ from eswm_gym.rooms.grid import (
 )
 
 ROOM_BATCH, QUERIES = 512, 48
-VECTOR_ROOMS, SYNC_ROOMS = 4096, 64
+VECTOR_ROOMS, SYNC_ROOMS = 1024, 64
 VIEW_ROOMS = 256
 # What is wanted of one core.
 BESIDE = """

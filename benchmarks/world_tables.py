@@ -71,7 +71,7 @@ FRONT = Table(
         "way from a memory bank, 37 locations: optimality": of(
             file="navigate", setting="random-wall-37", metric="path_optimality", digits=2
         ),
-        "new locations in 30 moves": of(file="explore", setting="random-wall-37", metric="unique_locations", digits=1),
+        "locations seen in 25 moves": of(file="explore", setting="random-wall-37", metric="unique_locations", digits=1),
         "FourRooms, windows of 32 poses: success": of(
             file="foreign", setting="minigrid-four-rooms-poses-32", metric="success_rate", digits=2
         ),

@@ -60,7 +60,9 @@ def test_wheel_holds_every_file(tmp_path):
 def test_sdist_leaves_out_the_weights_of_benchmarks(tmp_path):
     """They are most of what the repository holds. Their JSON stays, and so do the weights of the package."""
     source = tmp_path / "source"
-    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "build", "dist", "runs", "*.egg-info"))
+    shutil.copytree(
+        ROOT, source, ignore=shutil.ignore_patterns(".*", "build", "dist", "runs", "*.egg-info", "__pycache__")
+    )
     code = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
     built = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
     assert built.returncode == 0, built.stdout + built.stderr

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from common import plots, reports
 from common.printing import print_blocks, print_sentences
 from common.rows import Row, Test
@@ -34,18 +36,18 @@ class Parser(argparse.ArgumentParser):
 
     Args:
         description: what the benchmark measures; its script's docstring.
-        minutes: what a run of each size with all settings takes on two cores.
+        minutes: what a run of each size takes on two cores where nothing else is chosen.
     """
 
     def __init__(self, description: str | None, minutes: BySize) -> None:
         super().__init__(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-        self.settings: list[str] = []
+        self.settings: dict[str, tuple[str, ...]] = {}
         self.minutes, self.counts = minutes, dict[str, BySize]()
         size = self.add_mutually_exclusive_group()
         takes = f"({_duration(minutes.quick)})"
         size.add_argument("--quick", action="store_true", help=f"a small run that shows that everything works {takes}")
         takes = f"({_duration(minutes.full)}; without it {_duration(minutes.usual)})"
-        size.add_argument("--full", action="store_true", help=f"the run that the documentation's tables show {takes}")
+        size.add_argument("--full", action="store_true", help=f"a long run, as for the documentation's tables {takes}")
         self.add_argument("--seed", type=int, default=0, help="seed of rooms and agents (default 0)")
         self.add_argument("--device", default="cpu", help="where the model runs: cpu or cuda (default cpu)")
         self.add_argument("--tests", action="store_true", help="print every test of significance")
@@ -58,47 +60,70 @@ class Parser(argparse.ArgumentParser):
         quick, usual, full = sizes
         self.add_argument(option, type=_count, help=f"{what} (default {usual}, --quick {quick}, --full {full})")
 
-    def add_settings(self, settings: Iterable[str]) -> None:
-        """Let the user choose some of these settings, as `settings`; none stands for all."""
-        self.settings = list(settings)
-        self.add_argument("settings", nargs="*", metavar="SETTING", help="only these (default: all)")
+    def add_settings(
+        self,
+        settings: Iterable[str],
+        quick: Iterable[str] = (),
+        usual: Iterable[str] = (),
+        word: str = "setting",
+        weight: Callable[[str], float] = lambda setting: 1,
+    ) -> None:
+        """Let the user choose some of these settings, as `settings`; otherwise they follow from the size of the run.
+
+        Args:
+            settings: all of them, which are those of a full run.
+            quick, usual: those of a run of that size; none stand for all.
+            word: what they are called.
+            weight: of each in the time that a run takes.
+        """
+        everything = tuple(settings)
+        self.word, self.weight = word, weight
+        self.settings = {"quick": tuple(quick) or everything, "usual": tuple(usual) or everything, "full": everything}
+        default = ", ".join(usual) or "all"
+        self.add_argument("settings", nargs="*", metavar=word.upper(), help=f"only these (default: {default})")
 
     def parse_args(self, args=None, namespace=None):  # type: ignore[override]
         parsed = super().parse_args(args, namespace)
-        if unknown := set(vars(parsed).get("settings", ())) - set(self.settings):
-            self.error(f"no setting {', '.join(sorted(unknown))}; there are {', '.join(self.settings)}")
-        use_free_cores()
         size = "quick" if parsed.quick else "full" if parsed.full else "usual"
-        more = 1.0  # so many times as much as of this size
+        if self.settings:
+            parsed.chosen = bool(parsed.settings)
+            if unknown := set(parsed.settings) - set(self.settings["full"]):
+                there_are = ", ".join(self.settings["full"])
+                self.error(f"no {self.word} {', '.join(sorted(unknown))}; there are {there_are}")
+            parsed.settings = list(dict.fromkeys(parsed.settings)) or list(self.settings[size])
+        use_free_cores()
+        print(f"this takes about {_duration(self._minutes(parsed, size))} on two cores", file=sys.stderr, flush=True)
         for name, sizes in self.counts.items():
-            usual = getattr(sizes, size)
-            if (count := getattr(parsed, name)) is None:
-                setattr(parsed, name, usual)
-            else:
-                more *= count / usual
-        takes = _duration(more * self.minutes_of(parsed, size))
-        print(f"this takes about {takes} on two cores", file=sys.stderr, flush=True)
+            if getattr(parsed, name) is None:
+                setattr(parsed, name, getattr(sizes, size))
         parsed.options = list(sys.argv[1:] if args is None else args)
         return parsed
 
-    def minutes_of(self, parsed: argparse.Namespace, size: str) -> float:
-        """What the chosen settings take in a run of a size."""
-        chosen = set(vars(parsed).get("settings", ()))
-        return getattr(self.minutes, size) * (len(chosen) / len(self.settings) if chosen else 1)
+    def _minutes(self, parsed: argparse.Namespace, size: str) -> float:
+        """What a run takes: between and beyond the three sizes in proportion to its counts, each an equal part."""
+        minutes = [getattr(self.minutes, size)] if not self.counts else []
+        for name, sizes in self.counts.items():
+            if (count := getattr(parsed, name)) is None:
+                minutes.append(getattr(self.minutes, size))
+            else:
+                minutes.append(float(np.interp(count, sizes, self.minutes)) * max(1, count / sizes.full))
+        chosen = 1.0
+        if self.settings:
+            chosen = sum(map(self.weight, parsed.settings)) / sum(map(self.weight, self.settings[size]))
+        return chosen * sum(minutes) / len(minutes)
 
 
 def _count(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")
-    return number
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a number of 1 or more, got {text}")
+    return int(text)
 
 
 def _duration(minutes: float) -> str:
-    """In words, to about a fifth: what it takes depends on the machine by more."""
-    seconds = 60 * minutes
-    if seconds < 90:
-        return f"{max(10, round(seconds, -1)):.0f} seconds"
-    return f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.0f} hours"
+    """In words, with two digits."""
+    if minutes < 1.5:
+        return f"{max(10, round(60 * minutes, -1)):.0f} seconds"
+    return f"{minutes:.2g} minutes" if minutes < 90 else f"{minutes / 60:.2g} hours"
 
 
 def agent_parser(description: str | None, minutes: BySize, episodes: tuple[int, int, int], what: str) -> Parser:

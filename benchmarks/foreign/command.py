@@ -62,19 +62,18 @@ BUDGET, LEARNERS_BUDGET = 1000, 5000  # steps from nothing; of those that learn 
 
 def main(argv: list[str] | None = None) -> list[Row]:
     options = Parser(__doc__, BySize(0.3, 4, 25))
-    options.add_settings({**WORLDS, **STOCK})
+    options.add_settings({**WORLDS, **STOCK}, quick=("frozen-lake-4x4",))
     options.add_count("--episodes", (3, 8, 60), "from spanning banks")
     options.add_count("--runs", (1, 1, 3), "from nothing, and layouts")
     options.add_argument("--model", default="lattices", metavar="NAME|FILE", help="pretrained or saved (%(default)s)")
     args = options.parse_args(argv)
-    if args.quick and not args.settings:
-        args.settings = ["frozen-lake-4x4"]
     model = find_model(args.model, args.device)
 
     def eswm(seed: int, window: int | None = None) -> ESWMAgent:
         return ESWMAgent(model, seed=seed, window=window)
 
-    there_are = [name for name in (*WORLDS, *STOCK) if name != "popgym-labyrinth" or find_spec("popgym")]
+    if not (args.chosen or find_spec("popgym")):
+        args.settings = [name for name in args.settings if name != "popgym-labyrinth"]
     agents = {
         "eswm": eswm,
         "eswm-windows": partial(eswm, window=STATES),
@@ -83,7 +82,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
         "random": Random,
     }
     rows: list[Row] = []
-    for name in progress(args.settings or there_are, "foreign"):
+    for name in progress(args.settings, "foreign"):
         if name in STOCK:
             rows += rows_of(name, room_seeds(args.seed, args.episodes), args.seed, args.device)
             continue

@@ -26,7 +26,6 @@ Measures:
 
 from __future__ import annotations
 
-import argparse
 import resource
 import sys
 import time
@@ -54,6 +53,7 @@ from large.worlds import World, draw_world
 Method = Callable[[list[Fact]], LargeMap]
 
 SETTINGS: Mapping[str, tuple[str, tuple[int, ...]]] = {
+    "hexagon-91": ("hexagon", (5,)),
     "hexagon-1027": ("hexagon", (18,)),
     "hexagon-2977": ("hexagon", (31,)),
     "hexagon-9919": ("hexagon", (57,)),
@@ -61,7 +61,7 @@ SETTINGS: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "square-10000": ("square", (100, 100)),
     "permuted-square-1024": ("square", (32, 32)),
 }
-THOUSAND = ("hexagon-1027", "square-1024", "permuted-square-1024")  # where nothing else is said
+THOUSAND = ("hexagon-1027", "square-1024", "permuted-square-1024")
 EXPERIMENTS = ("map", "online", "wall", "growth")
 HELD = 0.5  # share of the moves in the bank where actions are unknown
 RADII = (10, 18, 31, 57, 100)  # of the worlds that grow
@@ -254,31 +254,19 @@ def outcomes(name: str, method: str, ratios: Sequence[float | None], seed: int, 
     return rows
 
 
-class _Parser(Parser):
-    def minutes_of(self, parsed: argparse.Namespace, size: str) -> float:
-        """In proportion to the locations of the worlds."""
-        if not parsed.settings:
-            return super().minutes_of(parsed, size)
-        return sum(int(name.split("-")[-1]) for name in set(parsed.settings)) / 1000
-
-
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = _Parser(__doc__, BySize(0.3, 3, 45))
-    options.add_settings(SETTINGS)
+    options = Parser(__doc__, BySize(0.3, 3, 160))
+    options.add_settings(SETTINGS, quick=("hexagon-91",), usual=THOUSAND, weight=lambda name: int(name.split("-")[-1]))
     options.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS, help="(default all)")
     options.add_count("--pairs", (5, 50, 200), "starts and goals in each world")
     options.add_argument("--model", default="lattices", metavar="NAME|FILE", help="pretrained or saved (%(default)s)")
     args = options.parse_args(argv)
-    settings, radii = {name: SETTINGS[name] for name in args.settings or SETTINGS}, RADII
-    if args.quick:
-        settings, radii = {"hexagon-91": ("hexagon", (5,))}, (2, 3)
-    elif not (args.full or args.settings):
-        settings, radii = {name: SETTINGS[name] for name in THOUSAND}, RADII[:2]
+    radii = (2, 3) if args.quick else RADII if args.full else RADII[:2]
     model, seed = find_model(args.model, args.device), room_seeds(args.seed, 1)[0]
     rows = []
-    for name in progress(list(settings), "large"):
+    for name in progress(args.settings, "large"):
         permuted = name.startswith("permuted")
-        world = draw_world(*settings[name], seed, HELD if permuted else 0.0)
+        world = draw_world(*SETTINGS[name], seed, HELD if permuted else 0.0)
         lattice = lattice_of(*world.lattice)
         names = move_numbers(lattice.actions).tolist()
         numbered = NumberedActions(model, CODES[: lattice.n_actions] if permuted else names)
@@ -297,6 +285,6 @@ def main(argv: list[str] | None = None) -> list[Row]:
             rows += explore_world(name, world, agent, args.pairs, seed)
         if "wall" in args.experiments and not permuted:
             rows += wall_world(name, world, methods, agent, args.pairs, seed)
-    if "growth" in args.experiments and not args.settings:
+    if "growth" in args.experiments and not args.chosen:
         rows += grow(radii, model, args.pairs, seed)
     return finish(args, "large", rows, shown=[row for row in rows if row.along != "step"])

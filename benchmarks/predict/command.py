@@ -46,13 +46,13 @@ from predict.measures import Run
 
 def main(argv: list[str] | None = None) -> list[Row]:
     options = Parser(__doc__, BySize(1, 4, 22))
-    options.add_settings(EXPERIMENTS)
+    options.add_settings(EXPERIMENTS, word="experiment")
     options.add_count("--rooms", (20, 80, 450), "rooms of each setting, 48 queries each")
     args = options.parse_args(argv)
     n_queries = 200 if args.quick else 5000 if args.full else 2000
     run = Run(args.rooms, n_queries, args.seed, args.device)
     found: list[Found] = []
-    for name in progress(args.settings or list(EXPERIMENTS), "predict"):
+    for name in progress(args.settings, "predict"):
         found.append(EXPERIMENTS[name](run))
         print(f"\n# {name}")
         show(found[-1].rows)

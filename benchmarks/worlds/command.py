@@ -90,16 +90,16 @@ def show(rows: Sequence[Row]) -> None:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__, BySize(0.1, 2, 2))
+    options = Parser(__doc__, BySize(0.1, 2, 8))
     options.add_settings(SETTINGS)
-    options.add_count("--rooms", (4, 120, 120), "rooms of each setting, 48 queries each")
+    options.add_count("--rooms", (4, 120, 450), "rooms of each setting, 48 queries each")
     options.add_argument(
         "--model", default="lattices", metavar="NAME|FILE", help="a model, pretrained or saved (default %(default)s)"
     )
     args = options.parse_args(argv)
     model, rooms, seed = find_model(args.model, args.device), args.rooms, model_seed(args.seed)
     rows = []
-    for setting in progress(args.settings or list(SETTINGS), "worlds"):
+    for setting in progress(args.settings, "worlds"):
         for share, source in sources_of(setting):
             row = partial(Row, setting, along=None if share is None else "held", at=share)
             judged = {"eswm": judge(model, source, rooms, seed, CHUNK)}

@@ -60,7 +60,7 @@ class Preset:
             if source.n_actions != self.model.n_actions:
                 raise ValueError(f"{source} has {source.n_actions} actions, the model has {self.model.n_actions}")
             if source.capacity > self.model.max_memories:
-                raise ValueError(f"{source} has banks of {source.capacity}, the model takes {self.model.max_memories}")
+                raise ValueError(f"{source} has banks of {source.capacity}, more than {self.model.max_memories}")
 
 
 # One vocabulary for all rooms, as large as Open Arena's. The model embeds no states, so that it costs nothing.

@@ -94,7 +94,7 @@ def test_quick(tmp_path, capsys):
     families = {"open-arena-seen", "open-arena-unseen", "random-wall-37"}
     ends = ("", "-duplicates", "-duplicates-source-duplicated", "-duplicates-source-unique")
     assert {row["setting"] for row in found["rows"]} == {family + end for family in families for end in ends}
-    labels = {"eswm-t", "eswm-t-looped"}
+    labels = {"eswm-t", "eswm-agent"}
     assert {row["method"] for row in found["rows"]} == {f"{x}-{y}" for x in labels for y in ("context", "no-context")}
     kinds = {row["metric"].split("/")[1] for row in found["rows"] if row["setting"].startswith("open-arena")}
     assert kinds == {"unseen"}  # the kind that is asked about there

@@ -6,9 +6,9 @@ from common.progress import progress
 
 
 def parser():
-    options = Parser("A benchmark.", BySize(0.5, 4, 120))
-    options.add_settings(["one", "two"])
-    options.add_count("--rooms", (2, 40, 150), "rooms of each setting")
+    options = Parser("A benchmark.", BySize(0.5, 4, 180))
+    options.add_settings(["small-1", "big-3"], quick=["small-1"], weight=lambda name: int(name[-1]))
+    options.add_count("--rooms", (2, 40, 128), "rooms of each setting")
     return options
 
 
@@ -16,11 +16,12 @@ def parser():
     ("typed", "rooms", "takes"),
     [
         ([], 40, "4 minutes"),
-        (["--quick"], 2, "30 seconds"),
-        (["--full"], 150, "2 hours"),
-        (["two"], 40, "2 minutes"),  # half of the settings
-        (["--rooms", "80"], 80, "8 minutes"),
-        (["--full", "one", "--rooms", "50"], 50, "20 minutes"),
+        (["--quick"], 2, "30 seconds"),  # of the small one
+        (["--quick", "big-3"], 2, "1.5 minutes"),
+        (["--full"], 128, "3 hours"),
+        (["big-3"], 40, "3 minutes"),
+        (["--rooms", "84"], 84, "1.5 hours"),  # half-way between 4 minutes and 3 hours
+        (["--full", "small-1", "--rooms", "256"], 256, "1.5 hours"),  # twice as much as all, of which it is a quarter
     ],
 )
 def test_it_says_what_it_takes_before_it_starts(typed, rooms, takes, capsys):
@@ -28,12 +29,27 @@ def test_it_says_what_it_takes_before_it_starts(typed, rooms, takes, capsys):
     assert capsys.readouterr().err == f"this takes about {takes} on two cores\n"
 
 
+def test_the_counts_of_a_full_run_take_as_long_as_it(capsys):
+    options = Parser("A benchmark.", BySize(0.5, 4, 30))
+    options.add_count("--rooms", (2, 8, 60), "rooms")
+    options.add_count("--runs", (1, 1, 3), "runs")
+    options.parse_args(["--rooms", "60", "--runs", "3"])
+    assert "about 30 minutes" in capsys.readouterr().err
+
+
+def test_settings_that_are_not_chosen_follow_from_the_size():
+    assert parser().parse_args([]).settings == ["small-1", "big-3"]
+    assert parser().parse_args(["--quick"]).settings == ["small-1"]
+    assert parser().parse_args(["--quick", "big-3", "big-3"]).settings == ["big-3"]
+
+
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        (["--rooms", "0"], "argument --rooms: must be 1 or more, got 0"),
+        (["--rooms", "0"], "argument --rooms: must be a number of 1 or more, got 0"),
+        (["--rooms", "ten"], "argument --rooms: must be a number of 1 or more, got ten"),
         (["--quick", "--full"], "not allowed with argument --quick"),
-        (["three"], "no setting three; there are one, two"),
+        (["three"], "no setting three; there are small-1, big-3"),
     ],
 )
 def test_what_cannot_be_run_is_refused(typed, said, capsys):

@@ -128,7 +128,7 @@ def test_predict_runs_single_experiments_and_names_unknown_ones(capsys):
     assert {row.setting for row in rows} == {"minigrid", "minigrid-noise"}
     with pytest.raises(SystemExit):
         predict(["maze", "--quick"])
-    assert "no setting maze; there are shipped, random-wall, " in capsys.readouterr().err
+    assert "no experiment maze; there are shipped, random-wall, " in capsys.readouterr().err
 
 
 def test_moves_to_ask_are_true_new_and_between_places_seen():

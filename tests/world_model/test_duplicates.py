@@ -149,9 +149,14 @@ def test_presets(name):
 def test_a_model_with_context_starts_from_one_without():
     """Until it is trained it answers as the other, whatever the order of the walk."""
     other, model = (Transformer(TransformerConfig(**OPTIONS, context=context)).eval() for context in (0, 4))
+    torch.nn.init.ones_(model.place)
     assert model.starts_from(other) and not other.starts_from(model)
-    memories, query = torch.randint(9, (2, 7, 3)) % 6, torch.tensor([[[0, 1, -1]], [[3, -1, 2]]])
-    for mine, theirs in zip(model(memories, query), other(memories, query), strict=True):
+    memories, query = torch.randint(6, (2, 7, 3)), torch.tensor([[[0, 1, -1]], [[3, -1, 2]]])
+    turned = torch.cat([memories[:, :3], memories[:, 3:].flip(1)], 1)
+    for mine, again, theirs in zip(model(memories, query), model(turned, query), other(memories, query), strict=True):
         torch.testing.assert_close(mine, theirs)
+        torch.testing.assert_close(again, theirs)
     joint = Transformer(TransformerConfig(**OPTIONS, query_attention="joint"))
     assert not model.starts_from(joint)
+    agents = build_model(PRESETS["random-wall"].model)
+    assert build_model(PRESETS["looped-duplicates"].model).starts_from(agents)

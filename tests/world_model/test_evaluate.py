@@ -194,5 +194,5 @@ def test_a_preset_has_as_many_actions_as_its_problems():
         Preset(ModelConfig(n_actions=4), (SOURCE,), {})
     with pytest.raises(ValueError, match="has 6 actions, the model has 3"):
         Preset(ModelConfig(n_actions=3), (), {"rooms": SOURCE})
-    with pytest.raises(ValueError, match=f"has banks of {SOURCE.capacity}, the model takes 5"):
+    with pytest.raises(ValueError, match=f"has banks of {SOURCE.capacity}, more than 5"):
         Preset(ModelConfig(max_memories=5), (SOURCE,), {})
