@@ -2,7 +2,7 @@
 PYTHON ?= python3
 EPISODES ?= 400
 TORCH := torch==2.13.0
-WORKERS := --numprocesses logical --maxprocesses 4 --dist loadfile
+WORKERS := --numprocesses logical --maxprocesses 4 --dist worksteal
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
 .PHONY: navigate test types lint format docs coverage oldest dist sbom audit clean

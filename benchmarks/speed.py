@@ -181,7 +181,7 @@ def peer_rows(rows: list[Row], seed: int, budget: float) -> list[Row]:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    args = Parser(__doc__, BySize(1, 4, 8)).parse_args(argv)
+    args = Parser(__doc__, BySize(0.3, 2, 5)).parse_args(argv)
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
     budget = 0.1 if args.quick else 3.0 if args.full else 1.0

@@ -366,7 +366,7 @@ PRESETS = {
         model=replace(_LOOPED, context=_CONTEXT),
         sources=(
             *_WALL_COMPARISON["rw-t-duplicates"].sources,
-            *(replace(source, share=0.5) for source in _ARENA_COMPARISON["oa-t-duplicates"].sources),
+            *(replace(s, share=0.5) for s in _ARENA_COMPARISON["oa-t-duplicates"].sources),  # type: ignore[type-var]
         ),
         settings={**_WALL_COMPARISON["rw-t-duplicates"].settings, **_ARENA_COMPARISON["oa-t-duplicates"].settings},
         lr=1e-3,
