@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import signal
 
 import pytest
 import torch
@@ -20,6 +21,8 @@ settings.load_profile("unhurried")
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "camera: draws houses; skipped where that cannot be done")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; some tests press Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item):
