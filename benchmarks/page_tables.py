@@ -322,7 +322,7 @@ LATENT = Table(
 
 LATENT_MODELS = Table(
     "model",
-    methods("eswm-t", "eswm-lstm", "eswm-mamba", "epn", "epn-spanning"),
+    methods("eswm-t", *RECURRENT, "epn", "epn-spanning"),
     {
         "end states of unseen queries right": of(
             file="predict", setting="random-wall-37", metric="accuracy/unseen/end"

@@ -79,15 +79,13 @@ def table_rows(seed: int, device: str, budget: float) -> list[Row]:
                     model.imagine(encoded, source[:, i : i + 1], action[:, i : i + 1]).cells.cpu()
 
             calls["joint-one-by-one"] = one_by_one
-    wide = torch.randn(N_STATES * N_ACTIONS, config.dim, device=device)
-    narrow = torch.randn(config.dim, 4 * config.dim, device=device)
+    product, operations = product_of(N_STATES * N_ACTIONS, config.dim, device, torch.float32)
     with torch.inference_mode():
         with FlopCounterMode(display=False) as counter:
             calls["cross-cached"]()
-        times = seconds_per_call({**calls, "product": lambda: (wide @ narrow)[0, 0].item()}, budget)
+        times = seconds_per_call({**calls, "product": product}, budget)
     rows = [Row("imagined-table", method, "seconds", times[method]) for method in calls]
-    peak = 2 * wide.numel() * narrow.shape[1] / times["product"]
-    share = counter.get_total_flops() / times["cross-cached"] / peak
+    share = counter.get_total_flops() / times["cross-cached"] / (operations / times["product"])
     rows.append(Row("imagined-table", "cross-cached", "share_of_peak", share))
     for method in ("joint-batched", "joint-one-by-one"):
         rows.append(Row("imagined-table", f"{method}/cross-cached", "ratio", times[method] / times["cross-cached"]))
@@ -198,24 +196,27 @@ def training_rows(seed: int, device: str, budget: float) -> list[Row]:
         loss.item()
 
     tokens = preset.rooms * (preset.sources[0].capacity + preset.queries)
-    wide, narrow = torch.randn(tokens, preset.model.dim), torch.randn(preset.model.dim, 4 * preset.model.dim)
     calls: dict[str, Callable[[], object]] = {"step": step}
     for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
-        a, b = wide.to(device, dtype), narrow.to(device, dtype)
-        calls[name] = lambda a=a, b=b: (a @ b)[0, 0].item()  # a GPU is waited for
-    seconds = seconds_per_call(calls, budget)
-    product, pairs = 2 * wide.numel() * narrow.shape[1], preset.rooms * preset.queries
+        calls[name], operations = product_of(tokens, preset.model.dim, device, dtype)
+    seconds, pairs = seconds_per_call(calls, budget), preset.rooms * preset.queries
     rate, done = pairs / seconds["step"], counter.get_total_flops() / seconds["step"]
     return [
         Row("training", "random-wall", "pairs_per_second", rate),
         Row("training", "random-wall/paper-on-an-a100", "ratio", rate / PAPER_RATE),
         *(
-            Row("training", f"product-{name}", "gflop_per_second", product / seconds[name] / 1e9)
+            Row("training", f"product-{name}", "gflop_per_second", operations / seconds[name] / 1e9)
             for name in list(calls)[1:]
         ),
         Row("training", "random-wall", "gflop_per_second", done / 1e9),
-        Row("training", "random-wall", "share_of_peak", done / (product / seconds["bfloat16"])),
+        Row("training", "random-wall", "share_of_peak", done / (operations / seconds["bfloat16"])),
     ]
+
+
+def product_of(tokens: int, dim: int, device: str, dtype: torch.dtype) -> tuple[Callable[[], object], int]:
+    """A product of the shapes of a block's widest layer, and its floating-point operations."""
+    wide, narrow = (torch.randn(shape, device=device).to(dtype) for shape in ((tokens, dim), (dim, 4 * dim)))
+    return lambda: (wide @ narrow)[0, 0].item(), 2 * wide.numel() * narrow.shape[1]  # a GPU is waited for
 
 
 def memory_rows() -> list[Row]:
