@@ -184,7 +184,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     args = Parser(__doc__, BySize(0.3, 2, 5)).parse_args(argv)
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
-    budget = 0.1 if args.quick else 3.0 if args.full else 1.0
+    budget = BySize(0.1, 1, 3).of(args)
     seed, rng = args.seed, np.random.default_rng
     parts: dict[str, Callable[[], list[Row]]] = {
         "rooms": lambda: room_rows(rng(seed), budget),

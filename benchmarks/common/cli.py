@@ -28,6 +28,10 @@ class BySize(NamedTuple):
     usual: float
     full: float
 
+    def of(self, args: argparse.Namespace) -> float:
+        """The number for the size that a command has."""
+        return self.quick if args.quick else self.full if args.full else self.usual
+
 
 class Parser(argparse.ArgumentParser):
     """The options of every benchmark; parsed arguments know which command they are of.
@@ -95,7 +99,7 @@ class Parser(argparse.ArgumentParser):
         print(f"this takes about {_duration(self._minutes(parsed, size))} on two cores", file=sys.stderr, flush=True)
         for name, sizes in self.counts.items():
             if getattr(parsed, name) is None:
-                setattr(parsed, name, getattr(sizes, size))
+                setattr(parsed, name, sizes.of(parsed))
         parsed.options = list(sys.argv[1:] if args is None else args)
         return parsed
 

@@ -97,7 +97,7 @@ _FLAWED = (
     LatticeSource(_PAPER_ROOMS, "minimal", share=0.25, noise=1.0),
     LatticeSource(_PAPER_ROOMS, "dense", share=0.1, noise=1.0, rows=74),
     LatticeSource(_PAPER_ROOMS, "walk", share=0.1, noise=1.0, rows=74),
-    LatticeSource(_PAPER_ROOMS, "clusters", share=0.35, mix=(0.5, 0.0, 0.5, 0.0)),
+    LatticeSource(_PAPER_ROOMS, "clusters", share=2.0, mix=(0.5, 0.0, 0.5, 0.0)),
 )
 
 # Any lattice. Of a region of unknown shape no one can tell where its lattice ends, so that is not asked.

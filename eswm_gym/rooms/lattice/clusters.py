@@ -17,7 +17,7 @@ SMALLEST = 8  # locations that two clusters have together
 DOUBTED, SURE = 0.2, 0.8  # probabilities of the true placement between which clusters are left out
 FEW = 2 / 3  # share of the locations: of fewer, only obstacles can tell how clusters lie
 DRAWS = 24  # pairs of clusters for each that is kept
-JUDGED = 1.5  # of these, how many are judged with obstacles in both of few locations, and as many without
+JUDGED = 1.5  # of these, how many are judged with obstacles in both of few locations; of the others half as many
 
 
 def cluster_banks(rng: np.random.Generator, rooms: RoomBatch, cluster: np.ndarray) -> BankBatch:
@@ -34,10 +34,11 @@ def cluster_banks(rng: np.random.Generator, rooms: RoomBatch, cluster: np.ndarra
 
 
 def draw_clusters(rng: np.random.Generator, n: int, config: RoomConfig) -> tuple[RoomBatch, np.ndarray, np.ndarray]:
-    """Rooms with two clusters of locations side by side; banks of half of them, if possible, tell how they lie.
+    """Rooms with two clusters of locations side by side.
 
-    A region of random size and shape is cut in two: each location belongs to the nearer one of two, obstacles if there
-    are any.
+    A region of random size and shape, half of them around an obstacle, is cut in two: each location belongs to the
+    nearer one of two, obstacles if there are any. A third of the banks, where enough are found, tell how the clusters
+    lie by obstacles alone, a third by the shape of the room too, and the rest hardly.
 
     Args:
         rng: source of randomness.
@@ -54,19 +55,21 @@ def draw_clusters(rng: np.random.Generator, n: int, config: RoomConfig) -> tuple
     while sum(len(known) for *_, known in drawn) < n:
         rooms = config.generate(rng, tried)
         sizes = rng.integers(SMALLEST, lattice.n_locations + 1, size=tried)
-        region = random_regions(rng, sizes, lattice, ragged=config.radius)
+        begin = (rng.random(rooms.walls.shape) + rooms.walls * (rng.random((tried, 1)) < 0.5)).argmax(1)
+        region = random_regions(rng, sizes, lattice, ragged=config.radius, around=begin)
         middles = np.where(region, rng.random(region.shape) + rooms.walls, -1).argsort(1)[:, -2:]
         nearer = lattice.distances[middles[:, 0]] < lattice.distances[middles[:, 1]]
         cluster = _shown(rooms, np.where(region, nearer, -1))
         good = _two_in_touch(rooms, cluster)
         cued = np.logical_and(*(((cluster == i) & rooms.walls).any(1) for i in (0, 1)))
         cued &= sizes < FEW * lattice.n_locations
-        some, others = np.flatnonzero(good & cued)[:most], np.flatnonzero(good & ~cued)[:most]
+        some, others = np.flatnonzero(good & cued)[:most], np.flatnonzero(good & ~cued)[: most // 2]
         chosen = rng.permutation(np.concatenate([some, others]))
         belief = np.array([placement_belief(lattice, cluster[i], rooms.walls[i], prior) for i in chosen])
         chosen, belief = (x[(belief < DOUBTED) | (belief > SURE)] for x in (chosen, belief))
         known = belief > SURE
-        order = np.argsort(np.where(known, np.cumsum(known), np.cumsum(~known)), kind="stable")  # turn by turn
+        kind = np.stack([known & cued[chosen], known & ~cued[chosen], ~known])
+        order = np.argsort((kind * kind.cumsum(1)).max(0), kind="stable")  # turn by turn
         kept = chosen[order]
         drawn.append((rooms.states[kept], rooms.walls[kept], cluster[kept], known[order]))
     states, walls, cluster, known = (np.concatenate(part)[:n] for part in zip(*drawn, strict=True))

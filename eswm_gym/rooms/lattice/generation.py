@@ -229,8 +229,10 @@ def _grow_walls(rng: np.random.Generator, lengths: np.ndarray, config: RoomConfi
     return walls
 
 
-def random_regions(rng: np.random.Generator, sizes: np.ndarray, lattice: Lattice, ragged: float = 2.0) -> np.ndarray:
-    """Draw random connected regions, grown around random locations.
+def random_regions(
+    rng: np.random.Generator, sizes: np.ndarray, lattice: Lattice, ragged: float = 2.0, around: np.ndarray | None = None
+) -> np.ndarray:
+    """Draw random connected regions, grown around some location each.
 
     Args:
         rng: source of randomness.
@@ -238,6 +240,7 @@ def random_regions(rng: np.random.Generator, sizes: np.ndarray, lattice: Lattice
         lattice: the lattice.
         ragged: 0 makes round regions; the larger it is, the more ragged is their rim. As large as the lattice, it
             makes regions of any shape.
+        around: (n,) int, where each begins; random locations by default.
 
     Returns:
         (n, L) bool.
@@ -246,7 +249,7 @@ def random_regions(rng: np.random.Generator, sizes: np.ndarray, lattice: Lattice
     region = np.zeros((n, lattice.n_locations), bool)
     key = np.full((n, lattice.n_locations + 1), np.inf, np.float32)  # last column: off the lattice
     rooms = np.arange(n)
-    seed = rng.integers(lattice.n_locations, size=n)
+    seed = rng.integers(lattice.n_locations, size=n) if around is None else around
     weight = lattice.distances[seed] + ragged * rng.random((n, lattice.n_locations), dtype=np.float32)
     key[rooms, seed] = 0
     for step in range(sizes.max(initial=0)):
