@@ -311,6 +311,7 @@ _WALL_COMPARISON = _comparison(
     "rw", "integer", _PAPER_WALL, {"random-wall-37": _PAPER_WALL}, {"random-wall-19": _SMALL_WALL}
 )
 _ARENA_COMPARISON = _comparison("oa", "binary", _OPEN_ARENA, _OPEN_ARENA_SETTINGS)
+_WALL_DUPLICATES, _ARENA_DUPLICATES = _WALL_COMPARISON["rw-t-duplicates"], _ARENA_COMPARISON["oa-t-duplicates"]
 
 PRESETS = {
     # The shipped agent's model.
@@ -361,22 +362,20 @@ PRESETS = {
     **_WALL_COMPARISON,
     **_ARENA_COMPARISON,
     # The agent's model where locations share states; it starts from the agent's weights.
-    "looped-duplicates": replace(
-        _WALL_COMPARISON["rw-t-duplicates"],
-        model=replace(_LOOPED, context=_CONTEXT),
-        sources=(
-            *_WALL_COMPARISON["rw-t-duplicates"].sources,
-            *(replace(s, share=0.5) for s in _ARENA_COMPARISON["oa-t-duplicates"].sources),  # type: ignore[type-var]
+    "looped-duplicates": Preset(
+        replace(_LOOPED, context=_CONTEXT),
+        tuple(
+            replace(source, share=share, elsewhere=0.75)  # type: ignore[type-var]  # a LatticeSource
+            for share, preset in ((1.0, _WALL_DUPLICATES), (0.5, _ARENA_DUPLICATES))
+            for source in preset.sources
         ),
-        settings={**_WALL_COMPARISON["rw-t-duplicates"].settings, **_ARENA_COMPARISON["oa-t-duplicates"].settings},
+        {**_WALL_DUPLICATES.settings, **_ARENA_DUPLICATES.settings},
+        rooms=48,
+        queries=48,
         lr=1e-3,
     ),
     # The agent's architecture: deep with few parameters.
-    "oa-t-looped": Preset(
-        replace(_LOOPED, usual_memories=_OPEN_ARENA.capacity),
-        (_OPEN_ARENA,),
-        _OPEN_ARENA_SETTINGS,
-    ),
+    "oa-t-looped": Preset(replace(_LOOPED, usual_memories=_OPEN_ARENA.capacity), (_OPEN_ARENA,), _OPEN_ARENA_SETTINGS),
     # Trained on parts of large arenas, of up to 19 locations, so that it cannot rely on the shape of a room.
     "oa-t-relational-shapes": replace(
         _ARENA_COMPARISON["oa-t-relational"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -32,6 +32,11 @@ class QueryBatch:
     kind: np.ndarray
     location: np.ndarray
     action: np.ndarray
+
+    def beside(self, other: QueryBatch) -> QueryBatch:
+        """These queries and others about the same banks."""
+        both = {f.name: np.concatenate([getattr(self, f.name), getattr(other, f.name)], 1) for f in fields(self)}
+        return QueryBatch(**both)
 
     @property
     def shown(self) -> np.ndarray:

@@ -38,7 +38,9 @@ class LatticeSource:
         share: how often it is drawn in a mixture, relative to the other sources.
         mix: shares of the kinds of query.
         components: those that may be masked.
-        context: length of a walk in the last rows of each bank, which ends where all queries of that bank start.
+        context: length of a walk in the last rows of each bank, which ends where the queries of that bank start.
+        elsewhere: share of the queries of a bank with a context that start anywhere, at a state which no other
+            location shows: they ask how the bank hangs together.
         actions: "numbered" as the lattice does, "known" by their numbers in the vocabulary of moves, or "permuted":
             each room has codes of its own for its actions, drawn anew.
         held: least and greatest share of the observed moves on the lattice that a dense bank holds. None: any number
@@ -61,6 +63,7 @@ class LatticeSource:
     mix: tuple[float, ...] = TRAINING_MIX
     components: tuple[int, ...] = (SOURCE, ACTION, END)
     context: int = 0
+    elsewhere: float = 0.0
     actions: Literal["numbered", "known", "permuted"] = "numbered"
     held: tuple[float, float] | None = None
     rows: int | None = None
@@ -78,7 +81,7 @@ class LatticeSource:
             raise ValueError(f"rows must be more than the {self.context} of the context, got {self.rows}")
         if self.held is not None and not 0 <= self.held[0] <= self.held[1] <= 1:
             raise ValueError(f"held must be two shares, the least first, got {self.held}")
-        for name in ("doubtful", "noise"):
+        for name in ("doubtful", "noise", "elsewhere"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
         states = getattr(self.rooms, "states", ())  # which regions do not have
@@ -161,7 +164,11 @@ class LatticeSource:
         return replace(rooms, numbers=codes[:, : shape[1]])
 
     def ask(self, rng: np.random.Generator, banks: BankBatch, n: int) -> QueryBatch:
-        """Draw n queries about each bank; with a context, all of a bank start where its context ends."""
+        """Draw n queries about each bank; with a context, those not `elsewhere` start where it ends."""
+        if apart := int(self.elsewhere * n):
+            unique = np.broadcast_to(~banks.rooms.duplicated()[..., None], banks.holds().shape)
+            others = draw_queries(rng, banks, apart, TRAINING_MIX, unique)
+            return replace(self, elsewhere=0.0).ask(rng, banks, n - apart).beside(self._mask(rng, others))
         among = None
         if self.context:  # the padding of a bank without context leads anywhere
             room, here = np.arange(len(banks.source)), np.arange(banks.rooms.lattice.n_locations)
@@ -169,7 +176,10 @@ class LatticeSource:
             among = np.broadcast_to((here == start[:, None])[..., None], banks.holds().shape)
         elif banks.cluster is not None:
             among = gap_moves(banks.rooms, banks.cluster)
-        queries = draw_queries(rng, banks, n, self.mix, among)
+        return self._mask(rng, draw_queries(rng, banks, n, self.mix, among))
+
+    def _mask(self, rng: np.random.Generator, queries: QueryBatch) -> QueryBatch:
+        """Mask only the components that may be."""
         if self.components == (SOURCE, ACTION, END):
             return queries
         # The component is drawn a second time: drawing it once would change all problems of a seed.

@@ -137,6 +137,21 @@ def test_a_share_of_the_contexts_ends_where_two_locations_look_alike():
         assert banks.rooms.duplicated()[room, ends].mean() == pytest.approx(share, abs=0.06)
 
 
+def test_a_share_of_the_queries_starts_elsewhere_at_states_that_only_one_location_shows():
+    source = LatticeSource(
+        RoomConfig.random_wall(2, duplicates=(2, 3)), context=4, doubtful=1.0, elsewhere=0.75, components=(1, 2)
+    )
+    rng = np.random.default_rng(0)
+    banks = source.draw_banks(rng, 50)
+    queries, room = source.ask(rng, banks, 40), np.arange(50)
+    ends = banks.rooms.targets()[room, banks.source[:, -1], banks.action[:, -1]]
+    assert (queries.location[:, :10] == ends[:, None]).all()
+    states, asked = banks.rooms.states, queries.transitions[:, 10:, 0]
+    assert ((states[:, None] == asked[..., None]).sum(2) == 1).all()
+    assert all(len(set(row)) > 5 for row in asked.tolist())
+    assert queries.transitions.shape == (50, 40, 3) and set(queries.masked.ravel().tolist()) == {1, 2}
+
+
 def test_walks_start_and_turn_anywhere():
     n, rooms = 6000, two_sevens()
     many = RoomBatch(rooms.lattice, *(np.repeat(x, n, 0) for x in (rooms.states, rooms.walls, rooms.observed)))
