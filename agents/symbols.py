@@ -79,7 +79,13 @@ class SymbolKnowledge(Knowledge):
         model = every[0].model
         encoded = [knowledge._encode(state) for knowledge, state in zip(every, states, strict=True)]
         here = [[names.index(state)] for (_, names), state in zip(encoded, states, strict=True)]
-        tables = imagine_tables(model, [bank for bank, _ in encoded], here)
+        banks = [bank for bank, _ in encoded]
+        facts = [bank if each.config.trust_memory else () for each, bank in zip(every, banks, strict=True)]
+        closed = [
+            [number for number, place in enumerate(names) if each.map.kind.get(place) in (Place.WALL, Place.OUTSIDE)]
+            for each, (_, names) in zip(every, encoded, strict=True)
+        ]
+        tables = imagine_tables(model, banks, here, facts, closed)
         for knowledge, table, (_, stands_for) in zip(every, tables, encoded, strict=True):
             meaning = np.array([*stands_for, UNKNOWN])  # UNKNOWN, -1, is also the index of its own meaning
             knowledge.table = replace(table, states=meaning[table.states], end=meaning[table.end])
@@ -210,6 +216,8 @@ class SymbolKnowledge(Knowledge):
                 self.map.kind[place] = Place.WALL
                 self.map.moves.add(state, action, place)  # bumps from all sides are into one wall
             return []
+        if self.map.kind[place] is not Place.FRONTIER:  # where moves from there lead was not imagined
+            self.table = None
         moves = self.map.rename(place, end)
         self._rename_in_table(place, end)
         return [

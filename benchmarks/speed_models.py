@@ -127,7 +127,7 @@ def planning_rows(seed: int, budget: float) -> list[Row]:
     graph = nx.Graph((here, there) for here, ends in enumerate(room.targets.tolist()) for there in ends)
     ends = int(room.states[start]), int(room.states[goal])
     calls: dict[str, Callable[[], object]] = {
-        "table": lambda: imagine_tables(model, [bank]),
+        "table": lambda: imagine_tables(model, [bank], facts=[bank]),
         "search": lambda: search(table, *ends),
         "networkx-on-the-true-graph": lambda: nx.shortest_path(graph, start, goal),
     }

@@ -152,6 +152,35 @@ def test_facts_overrule_imagination(model):
     assert (facts.end != table.end).sum() <= len(BANKS[2])
 
 
+def test_facts_and_closed_states_are_not_asked_about(model, monkeypatch):
+    facts, closed = [[], [(1, 0, 4)], [*BANKS[2], (7, 0, 1)]], [[], [2], [3]]
+    plain = imagine_tables(model, BANKS)
+    asked, imagine = [], model.imagine
+    monkeypatch.setattr(model, "imagine", lambda *args: asked.append(args[1].shape) or imagine(*args))
+    found = imagine_tables(model, BANKS, facts=facts, closed=closed)
+    assert asked == [(3, 30 - 6 - 3, 1)]  # 5 states, of which 1 is closed, and 3 facts about the others
+    assert found[0].end.shape == (0, 6)
+    assert found[1].states.tolist() == [1, 2] and found[1].end[0, 0] == 4
+    for before, after, certain, shut in zip(plain[1:], found[1:], facts[1:], closed[1:], strict=True):
+        held = {(source, action): end for source, action, end in certain}
+        for row, state in enumerate(before.states.tolist()):
+            for action in range(6):
+                cell = row, action
+                if (state, action) in held or state in shut:
+                    expected = held.get((state, action), -1)
+                    assert (after.end[cell], after.probability[cell], after.entropy[cell]) == (expected, 1, 0)
+                else:
+                    assert after.end[cell] == before.end[cell]
+                    assert after.probability[cell] == pytest.approx(before.probability[cell], rel=1e-4)
+                    assert after.entropy[cell] == pytest.approx(before.entropy[cell], abs=1e-4)
+
+
+def test_nothing_is_asked_where_everything_is_certain(model):
+    everything = [(1, action, 2) for action in range(6)] + [(2, action, 1) for action in range(6)]
+    (table,) = imagine_tables(model, BANKS[1:2], facts=[everything])
+    assert table.end.tolist() == [[2] * 6, [1] * 6]
+
+
 def test_states_outside_the_vocabulary_are_named(model):
     with pytest.raises(ValueError, match="state 9 "):
         imagine_tables(model, [MemoryBank([(1, 0, 9)])])
