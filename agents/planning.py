@@ -154,12 +154,9 @@ def imagine_tables(
             np.put_along_axis(part, which, values.cpu().numpy(), 1)
             part[~asked] = otherwise
             parts.append(part.reshape(len(known), -1, model.config.n_actions))
-        tables += [
-            TransitionTable(np.array(states, np.int64), *(part[i, : len(states)] for part in parts)).with_facts(
-                facts[j]
-            )
-            for i, (j, states) in enumerate(zip(some, known, strict=True))
-        ]
+        for i, (j, states) in enumerate(zip(some, known, strict=True)):
+            table = TransitionTable(np.array(states, np.int64), *(part[i, : len(states)] for part in parts))
+            tables.append(table.with_facts(facts[j]))
     return tables
 
 

@@ -39,8 +39,6 @@ class LatticeSource:
         mix: shares of the kinds of query.
         components: those that may be masked.
         context: length of a walk in the last rows of each bank, which ends where the queries of that bank start.
-        elsewhere: share of the queries of a bank with a context that start anywhere, at a state which no other
-            location shows: they ask how the bank hangs together.
         actions: "numbered" as the lattice does, "known" by their numbers in the vocabulary of moves, or "permuted":
             each room has codes of its own for its actions, drawn anew.
         held: least and greatest share of the observed moves on the lattice that a dense bank holds. None: any number
@@ -50,6 +48,8 @@ class LatticeSource:
             the contexts of the others end anywhere.
         noise: share of the training banks whose memories contradict each other; what is asked and true stays, also of
             a state that no memory names any more.
+        elsewhere: share of the queries of a bank with a context that start anywhere, at a state which no other
+            location shows: they ask how the bank hangs together.
 
     Raises:
         ValueError: if there is no such kind of bank or of actions, the context is negative or leaves no row,
@@ -63,12 +63,12 @@ class LatticeSource:
     mix: tuple[float, ...] = TRAINING_MIX
     components: tuple[int, ...] = (SOURCE, ACTION, END)
     context: int = 0
-    elsewhere: float = 0.0
     actions: Literal["numbered", "known", "permuted"] = "numbered"
     held: tuple[float, float] | None = None
     rows: int | None = None
     doubtful: float = 0.0
     noise: float = 0.0
+    elsewhere: float = 0.0
 
     def __post_init__(self) -> None:
         require_choices(
@@ -87,6 +87,8 @@ class LatticeSource:
         states = getattr(self.rooms, "states", ())  # which regions do not have
         if self.noise and len(states) <= self.rooms.lattice.n_locations:
             raise ValueError(f"noise needs states that rooms lack, got {self.rooms}")
+        if self.elsewhere and not self.context:
+            raise ValueError(f"elsewhere is for banks with a context, got {self.elsewhere} without one")
         if self.noise and self.context:
             raise ValueError(f"banks with noise have no context, got {self.context}")
         if self.bank == "clusters":
@@ -124,7 +126,7 @@ class LatticeSource:
         """Draw n rooms with a bank each, the context behind it."""
         if self.context:
             rows = self.rows and self.rows - self.context
-            banks = replace(self, context=0, rows=rows).draw_banks(rng, n)
+            banks = replace(self, context=0, rows=rows, elsewhere=0.0).draw_banks(rng, n)
             end = None
             if self.doubtful:
                 doubtful = banks.rooms.duplicated() & banks.rooms.observed & banks.rooms.passable

@@ -152,6 +152,11 @@ def test_a_share_of_the_queries_starts_elsewhere_at_states_that_only_one_locatio
     assert queries.transitions.shape == (50, 40, 3) and set(queries.masked.ravel().tolist()) == {1, 2}
 
 
+def test_queries_start_elsewhere_only_where_a_context_ends():
+    with pytest.raises(ValueError, match="elsewhere is for banks with a context, got 0.5"):
+        LatticeSource(RoomConfig.random_wall(2), elsewhere=0.5)
+
+
 def test_walks_start_and_turn_anywhere():
     n, rooms = 6000, two_sevens()
     many = RoomBatch(rooms.lattice, *(np.repeat(x, n, 0) for x in (rooms.states, rooms.walls, rooms.observed)))
