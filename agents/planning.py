@@ -116,7 +116,6 @@ def imagine_tables(
     banks: Sequence[MemoryBank],
     also: Sequence[Collection[int]] | None = None,
     facts: Sequence[Collection[Transition]] | None = None,
-    closed: Sequence[Collection[int]] | None = None,
     chunk: int = 8,
 ) -> list[TransitionTable]:
     """Imagine every move from every known state, for many banks in one pass.
@@ -125,8 +124,8 @@ def imagine_tables(
         model: frozen.
         banks: B memory banks of any lengths.
         also: for each bank, states to include that it may not hold, such as the agent's.
-        facts: for each bank, transitions that are certain; the model is not asked about them.
-        closed: for each bank, states that no one moves from; the model is not asked where that would lead.
+        facts: for each bank, moves that the model is not asked about, with what the table shall hold for certain: their
+            ends, or UNKNOWN.
         chunk: the number of banks in one pass; more than a few do not fit into the cache of a CPU and are slower.
 
     Returns:
@@ -135,11 +134,11 @@ def imagine_tables(
     Raises:
         ValueError: if a state is outside the model's vocabulary, or the model predicts what is not a number.
     """
-    facts, closed = facts or [()] * len(banks), closed or [()] * len(banks)
+    facts = facts or [()] * len(banks)
     tables: list[TransitionTable] = []
     for known, memories, query in every_move(model, banks, also, chunk):
-        some = range(len(tables), len(tables) + len(known))
-        asked = _asked(known, [facts[i] for i in some], [closed[i] for i in some], model.config.n_actions)
+        certain = facts[len(tables) :][: len(known)]
+        asked = _asked(known, certain, model.config.n_actions)
         which = (~asked).argsort(1, kind="stable")[:, : asked.sum(1).max()]  # those not asked come last
         query = query.gather(1, torch.from_numpy(which).to(query.device)[..., None].expand(-1, -1, query.shape[2]))
         cells, unknown, _ = model.imagine(memories, query[..., :1], query[..., 1])
@@ -154,26 +153,21 @@ def imagine_tables(
             np.put_along_axis(part, which, values.cpu().numpy(), 1)
             part[~asked] = otherwise
             parts.append(part.reshape(len(known), -1, model.config.n_actions))
-        for i, (j, states) in enumerate(zip(some, known, strict=True)):
+        for i, states in enumerate(known):
             table = TransitionTable(np.array(states, np.int64), *(part[i, : len(states)] for part in parts))
-            tables.append(table.with_facts(facts[j]))
+            tables.append(table.with_facts(certain[i]))
     return tables
 
 
-def _asked(
-    known: Sequence[Sequence[int]],
-    facts: Sequence[Collection[Transition]],
-    closed: Sequence[Collection[int]],
-    n_actions: int,
-) -> np.ndarray:
+def _asked(known: Sequence[Sequence[int]], facts: Sequence[Collection[Transition]], n_actions: int) -> np.ndarray:
     """(b, K * A) bool, which of the moves of `every_move` the model has to be asked about."""
     asked = np.zeros((len(known), max(map(len, known)), n_actions), bool)
-    for moves, states, certain, shut in zip(asked, known, facts, closed, strict=True):
+    for moves, states, certain in zip(asked, known, facts, strict=True):
         row = {state: i for i, state in enumerate(states)}
         moves[: len(states)] = True
-        moves[[row[state] for state in shut if state in row]] = False
-        held = [(row[source], action) for source, action, _ in certain if source in row]
-        moves[tuple(np.array(held, int).reshape(-1, 2).T)] = False
+        for source, action, _ in certain:
+            if source in row:
+                moves[row[source], action] = False
     return asked.reshape(len(known), -1)
 
 

@@ -80,12 +80,8 @@ class SymbolKnowledge(Knowledge):
         encoded = [knowledge._encode(state) for knowledge, state in zip(every, states, strict=True)]
         here = [[names.index(state)] for (_, names), state in zip(encoded, states, strict=True)]
         banks = [bank for bank, _ in encoded]
-        facts = [bank if each.config.trust_memory else () for each, bank in zip(every, banks, strict=True)]
-        closed = [
-            [number for number, place in enumerate(names) if each.map.kind.get(place) in (Place.WALL, Place.OUTSIDE)]
-            for each, (_, names) in zip(every, encoded, strict=True)
-        ]
-        tables = imagine_tables(model, banks, here, facts, closed)
+        facts = [each._not_asked(bank, names) for each, (bank, names) in zip(every, encoded, strict=True)]
+        tables = imagine_tables(model, banks, here, facts)
         for knowledge, table, (_, stands_for) in zip(every, tables, encoded, strict=True):
             meaning = np.array([*stands_for, UNKNOWN])  # UNKNOWN, -1, is also the index of its own meaning
             knowledge.table = replace(table, states=meaning[table.states], end=meaning[table.end])
@@ -96,6 +92,12 @@ class SymbolKnowledge(Knowledge):
     def _encode(self, state: int) -> tuple[MemoryBank, list[int]]:
         """What the model reads of an agent in a state, see `PlaceMap.encode`."""
         return self.map.encode(self.memory, self.model.config.max_memories, state, self._uninformative_places())
+
+    def _not_asked(self, bank: MemoryBank, names: Sequence[int]) -> list[Transition]:
+        """What the model need not be asked about: moves out of places that no one enters, and remembered ones."""
+        closed = [n for n, place in enumerate(names) if self.map.kind.get(place) in (Place.WALL, Place.OUTSIDE)]
+        nowhere = [(n, action, UNKNOWN) for n in closed for action in range(self.model.config.n_actions)]
+        return [*nowhere, *bank] if self.config.trust_memory else nowhere
 
     def latent_map(self) -> LatentMap:
         if self.latent is None:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,14 +22,14 @@ MODEL_ROOMS = 3 * 10**9  # models are asked about the rooms of seed 3 * 10**9 + 
 
 
 class BySize(NamedTuple):
-    """A number for each size of a run: `--quick`, neither, and `--full`."""
+    """Something for each size of a run: `--quick`, neither, and `--full`."""
 
-    quick: float
-    usual: float
-    full: float
+    quick: Any
+    usual: Any
+    full: Any
 
-    def of(self, args: argparse.Namespace) -> float:
-        """The number for the size that a command has."""
+    def of(self, args: argparse.Namespace) -> Any:
+        """What there is for the size that a command has."""
         return self.quick if args.quick else self.full if args.full else self.usual
 
 
@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, description: str | None, minutes: BySize) -> None:
         super().__init__(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-        self.settings: dict[str, tuple[str, ...]] = {}
+        self.settings: BySize | None = None
         self.minutes, self.counts = minutes, dict[str, BySize]()
         size = self.add_mutually_exclusive_group()
         takes = f"({_duration(minutes.quick)})"
@@ -82,38 +82,37 @@ class Parser(argparse.ArgumentParser):
         """
         everything = tuple(settings)
         self.word, self.weight = word, weight
-        self.settings = {"quick": tuple(quick) or everything, "usual": tuple(usual) or everything, "full": everything}
+        self.settings = BySize(tuple(quick) or everything, tuple(usual) or everything, everything)
         default = ", ".join(usual) or "all"
         self.add_argument("settings", nargs="*", metavar=word.upper(), help=f"only these (default: {default})")
 
     def parse_args(self, args=None, namespace=None):  # type: ignore[override]
         parsed = super().parse_args(args, namespace)
-        size = "quick" if parsed.quick else "full" if parsed.full else "usual"
         if self.settings:
             parsed.chosen = bool(parsed.settings)
-            if unknown := set(parsed.settings) - set(self.settings["full"]):
-                there_are = ", ".join(self.settings["full"])
+            if unknown := set(parsed.settings) - set(self.settings.full):
+                there_are = ", ".join(self.settings.full)
                 self.error(f"no {self.word} {', '.join(sorted(unknown))}; there are {there_are}")
-            parsed.settings = list(dict.fromkeys(parsed.settings)) or list(self.settings[size])
+            parsed.settings = list(dict.fromkeys(parsed.settings)) or list(self.settings.of(parsed))
         use_free_cores()
-        print(f"this takes about {_duration(self._minutes(parsed, size))} on two cores", file=sys.stderr, flush=True)
+        print(f"this takes about {_duration(self._minutes(parsed))} on two cores", file=sys.stderr, flush=True)
         for name, sizes in self.counts.items():
             if getattr(parsed, name) is None:
                 setattr(parsed, name, sizes.of(parsed))
         parsed.options = list(sys.argv[1:] if args is None else args)
         return parsed
 
-    def _minutes(self, parsed: argparse.Namespace, size: str) -> float:
+    def _minutes(self, parsed: argparse.Namespace) -> float:
         """What a run takes: between and beyond the three sizes in proportion to its counts, each an equal part."""
-        minutes = [getattr(self.minutes, size)] if not self.counts else []
+        minutes = [self.minutes.of(parsed)] if not self.counts else []
         for name, sizes in self.counts.items():
             if (count := getattr(parsed, name)) is None:
-                minutes.append(getattr(self.minutes, size))
+                minutes.append(self.minutes.of(parsed))
             else:
                 minutes.append(float(np.interp(count, sizes, self.minutes)) * max(1, count / sizes.full))
         chosen = 1.0
         if self.settings:
-            chosen = sum(map(self.weight, parsed.settings)) / sum(map(self.weight, self.settings[size]))
+            chosen = sum(map(self.weight, parsed.settings)) / sum(map(self.weight, self.settings.of(parsed)))
         return chosen * sum(minutes) / len(minutes)
 
 

@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
     options.add_settings(EXPERIMENTS, word="experiment")
     options.add_count("--rooms", (20, 80, 450), "rooms of each setting, 48 queries each")
     args = options.parse_args(argv)
-    run = Run(args.rooms, int(BySize(200, 2000, 5000).of(args)), args.seed, args.device)
+    run = Run(args.rooms, BySize(200, 2000, 5000).of(args), args.seed, args.device)
     found: list[Found] = []
     for name in progress(args.settings, "predict"):
         found.append(EXPERIMENTS[name](run))

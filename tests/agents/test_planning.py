@@ -154,10 +154,11 @@ def test_facts_overrule_imagination(model):
 
 def test_facts_and_closed_states_are_not_asked_about(model, monkeypatch):
     facts, closed = [[], [(1, 0, 4)], [*BANKS[2], (7, 0, 1)]], [[], [2], [3]]
+    nowhere = [[(state, action, -1) for state in shut for action in range(6)] for shut in closed]
     plain = imagine_tables(model, BANKS)
     asked, imagine = [], model.imagine
     monkeypatch.setattr(model, "imagine", lambda *args: asked.append(args[1].shape) or imagine(*args))
-    found = imagine_tables(model, BANKS, facts=facts, closed=closed)
+    found = imagine_tables(model, BANKS, facts=[[*a, *b] for a, b in zip(nowhere, facts, strict=True)])
     assert asked == [(3, 30 - 6 - 3, 1)]  # 5 states, of which 1 is closed, and 3 facts about the others
     assert found[0].end.shape == (0, 6)
     assert found[1].states.tolist() == [1, 2] and found[1].end[0, 0] == 4
