@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +47,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
         self.settings: BySize | None = None
         self.minutes, self.counts = minutes, dict[str, BySize]()
+        self.parts: dict[str, Mapping[str, float]] = {}
         size = self.add_mutually_exclusive_group()
         takes = f"({_duration(minutes.quick)})"
         size.add_argument("--quick", action="store_true", help=f"a small run that shows that everything works {takes}")
@@ -63,6 +64,11 @@ class Parser(argparse.ArgumentParser):
         self.counts[option.strip("-")] = BySize(*sizes)
         quick, usual, full = sizes
         self.add_argument(option, type=_count, help=f"{what} (default {usual}, --quick {quick}, --full {full})")
+
+    def add_parts(self, option: str, weights: Mapping[str, float]) -> None:
+        """Let the user choose some of the parts of a run; otherwise all. Weights are of each in the time it takes."""
+        self.parts[option.strip("-")] = weights
+        self.add_argument(option, nargs="+", choices=weights, default=list(weights), help="(default all)")
 
     def add_settings(
         self,
@@ -113,6 +119,8 @@ class Parser(argparse.ArgumentParser):
         chosen = 1.0
         if self.settings:
             chosen = sum(map(self.weight, parsed.settings)) / sum(map(self.weight, self.settings.of(parsed)))
+        for name, weights in self.parts.items():
+            chosen *= sum(weights[part] for part in set(getattr(parsed, name))) / sum(weights.values())
         return chosen * sum(minutes) / len(minutes)
 
 

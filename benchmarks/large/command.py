@@ -62,7 +62,7 @@ SETTINGS: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "permuted-square-1024": ("square", (32, 32)),
 }
 THOUSAND = ("hexagon-1027", "square-1024", "permuted-square-1024")
-EXPERIMENTS = ("map", "online", "wall", "growth")
+EXPERIMENTS = {"map": 2, "online": 4, "wall": 3, "growth": 1}  # and the share of each in the time that all take
 HELD = 0.5  # share of the moves in the bank where actions are unknown
 RADII = (10, 18, 31, 57, 100)  # of the worlds that grow
 WALL = 3  # locations of a new wall
@@ -257,7 +257,7 @@ def outcomes(name: str, method: str, ratios: Sequence[float | None], seed: int, 
 def main(argv: list[str] | None = None) -> list[Row]:
     options = Parser(__doc__, BySize(0.3, 3, 160))
     options.add_settings(SETTINGS, quick=("hexagon-91",), usual=THOUSAND, weight=lambda name: int(name.split("-")[-1]))
-    options.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS, help="(default all)")
+    options.add_parts("--experiments", EXPERIMENTS)
     options.add_count("--pairs", (5, 50, 200), "starts and goals in each world")
     options.add_argument("--model", default="lattices", metavar="NAME|FILE", help="pretrained or saved (%(default)s)")
     args = options.parse_args(argv)

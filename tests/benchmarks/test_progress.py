@@ -37,6 +37,17 @@ def test_the_counts_of_a_full_run_take_as_long_as_it(capsys):
     assert "about 30 minutes" in capsys.readouterr().err
 
 
+def test_parts_of_a_run_take_their_share(capsys):
+    options = Parser("A benchmark.", BySize(0.5, 4, 30))
+    options.add_parts("--experiments", {"short": 1, "long": 3})
+    assert options.parse_args([]).experiments == ["short", "long"]
+    assert options.parse_args(["--full", "--experiments", "long", "long"]).experiments == ["long", "long"]
+    assert capsys.readouterr().err.splitlines() == [
+        "this takes about 4 minutes on two cores",
+        "this takes about 22 minutes on two cores",
+    ]
+
+
 def test_settings_that_are_not_chosen_follow_from_the_size():
     assert parser().parse_args([]).settings == ["small-1", "big-3"]
     assert parser().parse_args(["--quick"]).settings == ["small-1"]
