@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from eswm_gym.rooms import (
@@ -18,50 +18,17 @@ from eswm_gym.rooms import (
     lattice_of,
 )
 from eswm_gym.rooms.grid import GridConfig, GridSource
-from eswm_gym.rooms.transitions import ACTION, END, Source
+from eswm_gym.rooms.transitions import ACTION, END
 from eswm_gym.world_model.codecs import CodecName
 from eswm_gym.world_model.emwm import EMWMConfig
-from eswm_gym.world_model.eswm import ModelConfig
 from eswm_gym.world_model.overlap_model import OverlapConfig
+from eswm_gym.world_model.preset import Preset
 from eswm_gym.world_model.recurrent import RecurrentConfig
 from eswm_gym.world_model.tem_t import TEMTConfig
 from eswm_gym.world_model.transformer import TransformerConfig
 from eswm_gym.world_model.view_transformer import ViewTransformerConfig
 
-
-@dataclass(frozen=True)
-class Preset:
-    """A model, what it is trained on, how, and what it is measured on.
-
-    Attributes:
-        model: its shape.
-        sources: mixture of training problems.
-        lessons: easier problems that come before it, as (batches, source), one after the other.
-        settings: named problems of the held-out evaluation.
-        rooms, queries: banks in a training batch and queries of each.
-        lr: peak learning rate.
-        decay_from: share of the run after which the learning rate falls linearly to nearly nothing.
-
-    Raises:
-        ValueError: if the model has another number of actions than a source or setting, or takes shorter banks.
-    """
-
-    model: ModelConfig
-    sources: tuple[Source, ...]
-    settings: Mapping[str, Source]
-    rooms: int = 32
-    queries: int = 64
-    lr: float = 2e-3
-    decay_from: float = 0.1
-    lessons: tuple[tuple[int, Source], ...] = ()
-
-    def __post_init__(self) -> None:
-        for source in (*self.sources, *self.settings.values(), *(source for _, source in self.lessons)):
-            if source.n_actions != self.model.n_actions:
-                raise ValueError(f"{source} has {source.n_actions} actions, the model has {self.model.n_actions}")
-            if source.capacity > self.model.max_memories:
-                raise ValueError(f"{source} has banks of {source.capacity}, more than {self.model.max_memories}")
-
+__all__ = ["PRESETS", "Preset"]
 
 # One vocabulary for all rooms, as large as Open Arena's. The model embeds no states, so that it costs nothing.
 _STATES = tuple(range(64))
@@ -319,6 +286,9 @@ PRESETS = {
         model=_LOOPED,
         sources=_agent_mixture(3) + _agent_mixture(2) + _SURROUNDINGS + _FLAWED,
         settings=_RANDOM_WALL,
+        rooms=16,
+        queries=128,
+        all_loops_from=0.5,
     ),
     # Any lattice, with actions that are known by name or have to be found out.
     "lattices": Preset(

@@ -23,9 +23,11 @@ from eswm_gym.rooms.transitions import COMPONENTS, Problems
 from eswm_gym.runs import Interrupt, falling, progress_bar
 from eswm_gym.world_model.eswm import ESWM
 from eswm_gym.world_model.evaluate import HELD_OUT_SEED, VALIDATION_SEED, evaluate
-from eswm_gym.world_model.presets import PRESETS, Preset
+from eswm_gym.world_model.preset import Preset
+from eswm_gym.world_model.presets import PRESETS
 from eswm_gym.world_model.pretrained import build_model, load_model, read_info, require_finite, save_model
 from eswm_gym.world_model.stream import ProblemStream, to_tensors
+from eswm_gym.world_model.transformer import Transformer
 
 WARM_UP_STEPS = 50
 FEW_STEPS = 100  # a run of fewer is warned of
@@ -50,6 +52,11 @@ def make_optimizers(model: ESWM, lr: float) -> list[torch.optim.Optimizer]:
 def lr_scale(step: int, progress: float, decay_from: float) -> float:
     """Share of the peak learning rate: warm up by steps, hold, then fall from `decay_from` of the run to its end."""
     return min(1.0, (step + 1) / WARM_UP_STEPS) * falling(progress, decay_from)
+
+
+def loops_at(progress: float, loops: int, all_from: float) -> int:
+    """How often blocks are applied at this share of a run: once at first, `loops` times from `all_from` on."""
+    return loops if progress >= all_from else 1 + int(progress / all_from * (loops - 1))
 
 
 def fabric_for(device: str, precision: Any, out: Path) -> Fabric:
@@ -173,6 +180,7 @@ class Run:
                     progress, stop = fabric.broadcast((progress, stop))
                 if progress >= 1 or stop:
                     break
+                self._grow(progress)
                 loss = self._step(next(loader), progress)
                 self.step += 1
                 smooth = loss if smooth is None else torch.lerp(smooth, loss, 0.02)
@@ -182,6 +190,7 @@ class Run:
                     self._report(smooth.item(), pairs * (self.step - first) / (reported - begun), bar)
                     self.save()
                     took = time.monotonic() - reported
+            self._grow(1.0)
             if smooth is not None:
                 self._report(smooth.item(), pairs * (self.step - first) / (time.monotonic() - begun), bar)
         bar.close()
@@ -202,6 +211,11 @@ class Run:
             optimizer.zero_grad()
         if self.fabric.is_global_zero:
             print(f"compiled in {time.monotonic() - begun:.0f} s", flush=True)
+
+    def _grow(self, progress: float) -> None:
+        """Apply the blocks as often as at this share of a run from random weights; other runs apply all loops."""
+        if isinstance(self.model, Transformer) and self.origin is None:
+            self.model.loops = loops_at(progress, self.model.config.loops, self.preset.all_loops_from)
 
     def _loss(self, problems: Problems) -> torch.Tensor:
         problems = Problems(*(tensor.to(self.fabric.device, non_blocking=True) for tensor in problems))

@@ -116,7 +116,11 @@ class Cache(NamedTuple):
 
 
 class Transformer(TokenModel):
-    """ESWM-T. See TransformerConfig for its options."""
+    """ESWM-T. See TransformerConfig for its options.
+
+    Attributes:
+        loops: how often the blocks are applied: as often as the config says, but training may begin with fewer.
+    """
 
     config: TransformerConfig
 
@@ -130,6 +134,7 @@ class Transformer(TokenModel):
             codec = IntegerCodec(config.n_states, config.dim, embeddings=False, heads=heads)
         super().__init__(config, codec, config.codes)
         self.n_relations = config.relational * (N_RELATIONS + bool(config.codes))
+        self.loops = config.loops
         self.blocks = nn.ModuleList(Block(config.dim, config.heads, self.n_relations) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.dim, bias=False)
         # With codes: one logit more, of a code that no memory holds, before that of "I don't know".
@@ -210,7 +215,7 @@ class Transformer(TokenModel):
     @property
     def unrolled(self) -> list[Block]:
         """The blocks in the order in which tokens pass them: all of them, `loops` times."""
-        return [*self.blocks] * self.config.loops  # type: ignore[list-item]
+        return [*self.blocks] * self.loops  # type: ignore[list-item]
 
     def _reads(self, reader: Tensor, read: Tensor, dtype: torch.dtype) -> Reads:
         """How the tokens of transitions (B, T, 3) read those of others (B, N, 3)."""

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from eswm_gym.runs import FINAL_LR  # noqa: E402
 from eswm_gym.world_model import load_model  # noqa: E402
 from eswm_gym.world_model.presets import PRESETS  # noqa: E402
 from eswm_gym.world_model.train import main, parse_args  # noqa: E402
-from eswm_gym.world_model.training import Run, fabric_for, lr_scale  # noqa: E402
+from eswm_gym.world_model.training import Run, fabric_for, loops_at, lr_scale  # noqa: E402
 
 
 def run_in(folder, seed=0, name="tiny"):
@@ -215,6 +216,45 @@ def test_learning_rate_schedule():
     assert lr_scale(49, 0.2, 0.5) == lr_scale(1000, 0.5, 0.5) == 1
     assert lr_scale(1000, 0.75, 0.5) == pytest.approx(0.5)
     assert lr_scale(1000, 1.0, 0.5) == FINAL_LR
+
+
+def test_loops_are_added_one_by_one():
+    assert [loops_at(step / 12, 3, 0.5) for step in range(12)] == [1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3]
+    assert loops_at(0.0, 7, 0.0) == 7
+
+
+def test_a_model_gets_its_loops_while_it_trains_and_a_trained_one_has_them(tmp_path, monkeypatch):
+    tiny = PRESETS["tiny"]
+    looped = replace(tiny, model=replace(tiny.model, loops=3), all_loops_from=0.5)
+    monkeypatch.setitem(PRESETS, "tiny-looped", looped)
+
+    def loops_of(run):
+        applied, blocks = [], []
+        run.model.blocks[0].register_forward_hook(lambda *_: blocks.append(1))
+        step = run._step
+
+        def counted(problems, progress):
+            blocks.clear()
+            loss = step(problems, progress)
+            applied.append(len(blocks))
+            return loss
+
+        run._step = counted
+        run.train(steps=8)
+        return applied
+
+    first = run_in(tmp_path / "first", name="tiny-looped")
+    assert loops_of(first) == [1, 1, 2, 2, 3, 3, 3, 3]
+    assert first.model.loops == 3
+    first.finish(n_rooms=1)
+    second = run_in(tmp_path / "second", name="tiny-looped")
+    second.start_from(tmp_path / "first" / "tiny-looped")
+    assert loops_of(second) == [3] * 8
+
+
+def test_loops_are_not_added_to_a_model_that_has_one():
+    with pytest.raises(ValueError, match="applies its blocks once, but all_loops_from is 0.5"):
+        replace(PRESETS["tiny"], all_loops_from=0.5)
 
 
 @pytest.mark.parametrize(
