@@ -5,6 +5,7 @@ from __future__ import annotations
 from common.tables import Table, methods, of, parts
 from indoor_tables import INDOOR_TABLES
 from robust_tables import ROBUST_TABLES
+from seed_tables import SEED_TABLES
 from view_tables import VIEW_TABLES
 from world_tables import WORLD_TABLES
 
@@ -373,6 +374,7 @@ TABLES = {
     "adapt-detours": ADAPT_DETOURS,
     **INDOOR_TABLES,
     **ROBUST_TABLES,
+    **SEED_TABLES,
     **VIEW_TABLES,
     **WORLD_TABLES,
     "predict-random-wall": PREDICT_RANDOM_WALL,

@@ -131,7 +131,7 @@ def draw(rows: Sequence[Row], folder: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__, BySize(1, 4, 20))
+    options = Parser(__doc__, BySize(0.3, 2.5, 9))
     options.add_argument("runs", type=Path, metavar="RUNS", help="folder of the runs")
     options.add_count("--rooms", (20, 100, 450), "of each setting of a model")
     options.add_count("--episodes", (5, 50, 200), "of each setting of an agent")
