@@ -36,8 +36,8 @@ class Preset:
     queries: int = 64
     lr: float = 2e-3
     decay_from: float = 0.1
-    all_loops_from: float = 0.0
     lessons: tuple[tuple[int, Source], ...] = ()
+    all_loops_from: float = 0.0
 
     def __post_init__(self) -> None:
         if self.all_loops_from and getattr(self.model, "loops", 1) == 1:

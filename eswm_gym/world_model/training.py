@@ -190,7 +190,8 @@ class Run:
                     self._report(smooth.item(), pairs * (self.step - first) / (reported - begun), bar)
                     self.save()
                     took = time.monotonic() - reported
-            self._grow(1.0)
+            if not stop:
+                self._grow(1.0)
             if smooth is not None:
                 self._report(smooth.item(), pairs * (self.step - first) / (time.monotonic() - begun), bar)
         bar.close()
