@@ -64,6 +64,7 @@ class ESWM(nn.Module, ABC):
     config: ModelConfig
     codec: Codec
     blocks: nn.ModuleList
+    loops: int = 1  # how often the blocks are applied; training may begin with fewer than the config says
     latent_radius: float | None = None  # how near states are neighbours in the latent space; from the model's JSON
 
     def __init__(self, config: ModelConfig) -> None:

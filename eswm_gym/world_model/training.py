@@ -27,7 +27,6 @@ from eswm_gym.world_model.preset import Preset
 from eswm_gym.world_model.presets import PRESETS
 from eswm_gym.world_model.pretrained import build_model, load_model, read_info, require_finite, save_model
 from eswm_gym.world_model.stream import ProblemStream, to_tensors
-from eswm_gym.world_model.transformer import Transformer
 
 WARM_UP_STEPS = 50
 FEW_STEPS = 100  # a run of fewer is warned of
@@ -86,6 +85,7 @@ class Run:
         self.curve: list[dict[str, float]] = []  # what it reported, report by report
         torch.manual_seed(seed)
         self.model = build_model(self.preset.model)
+        self.all_loops = self.model.loops
         optimizers = make_optimizers(self.model, self.preset.lr)
         self.compiled = compiled
         if compiled:  # block by block: a looped model unrolled whole takes minutes to compile
@@ -215,8 +215,8 @@ class Run:
 
     def _grow(self, progress: float) -> None:
         """Apply the blocks as often as at this share of a run from random weights; other runs apply all loops."""
-        if isinstance(self.model, Transformer) and self.origin is None:
-            self.model.loops = loops_at(progress, self.model.config.loops, self.preset.all_loops_from)
+        if self.origin is None:
+            self.model.loops = loops_at(progress, self.all_loops, self.preset.all_loops_from)
 
     def _loss(self, problems: Problems) -> torch.Tensor:
         problems = Problems(*(tensor.to(self.fabric.device, non_blocking=True) for tensor in problems))

@@ -116,11 +116,7 @@ class Cache(NamedTuple):
 
 
 class Transformer(TokenModel):
-    """ESWM-T. See TransformerConfig for its options.
-
-    Attributes:
-        loops: how often the blocks are applied: as often as the config says, but training may begin with fewer.
-    """
+    """ESWM-T. See TransformerConfig for its options."""
 
     config: TransformerConfig
 
