@@ -1,7 +1,8 @@
 """What the seed of a training run does: the same training with several seeds, measured on rooms never trained on.
 
-Needs the folder of runs that this makes, one core each (five seeds of 30 minutes are 2.5 core-hours a preset):
-  python -m eswm_gym.world_model.sweep random-wall rw-t oa-t --seeds 0 1 2 3 4 --minutes 30 --out RUNS
+Needs the folder of runs that this makes, one core each (7 core-hours for all):
+  python -m eswm_gym.world_model.sweep random-wall --seeds 0 1 2 3 4 --minutes 30 --out RUNS
+  python -m eswm_gym.world_model.sweep rw-t oa-t --seeds 0 1 2 3 4 --minutes 10 --out RUNS
   export OMP_NUM_THREADS=1; for seed in 0 1 2 3 4; do
     python -m eswm_gym.agents.baselines.train_epn --minutes 30 --seed $seed --out RUNS/epn/seed-$seed
     python -m eswm_gym.agents.baselines.train_a2c_lstm --seed $seed --out RUNS/a2c-lstm/seed-$seed
@@ -10,7 +11,7 @@ Needs the folder of runs that this makes, one core each (five seeds of 30 minute
 Models are asked as in `predict`: accuracy by kind of query and component, the mean over seeds and a bootstrap interval
 over them; each one along `seed`. Agents navigate as in `navigate`, in rooms of 19 and 37 locations, `a2c-lstm` in the
 one room that it was trained in: success rate, and SPL, the shortest length by the steps taken, 0 for failures (Anderson
-et al. 2018). Of all runs and tasks:
+et al. 2018). Of all runs and tasks, with a model's accuracies in a setting, or an agent's SPL in each, as scores:
   iqm      interquartile mean, with a stratified bootstrap interval
   profile  share of the runs and tasks whose score is greater than a threshold
 Which run is shipped is not chosen by these rooms.
@@ -34,7 +35,7 @@ from robust import room_of
 from eswm_gym.agents import Agent, ESWMAgent
 from eswm_gym.agents.baselines import A2CLSTMAgent, EPNAgent
 from eswm_gym.agents.episodes import Episode, Setup, run
-from eswm_gym.world_model import load_model
+from eswm_gym.world_model import ESWM, load_model
 from eswm_gym.world_model.evaluate import judge
 from eswm_gym.world_model.presets import PRESETS
 
@@ -48,29 +49,25 @@ def runs_of(folder: Path, name: str) -> dict[int, Path]:
     return {int(path.parent.name.removeprefix("seed-")): path.with_suffix("") for path in found}
 
 
-def model_rows(name: str, runs: Mapping[int, Path], n_rooms: int, seed: int, device: str) -> list[Row]:
+def model_rows(name: str, models: Mapping[int, ESWM], n_rooms: int, seed: int) -> list[Row]:
     """Accuracies of a preset's runs in its settings, each and their mean."""
     rows: list[Row] = []
     for setting, source in PRESETS[name].settings.items():
-        found = {
-            run: judge(load_model(path).to(device), source, n_rooms, model_seed(seed)).metrics()
-            for run, path in runs.items()
-        }
-        for metric in next(iter(found.values())):
-            if metric.startswith("accuracy/"):
-                values = [figures[metric] for figures in found.values()]
-                rows.append(Row(setting, name, metric, *mean(values, seed)))
-                rows += [
-                    Row(setting, name, metric, value, along="seed", at=run)
-                    for run, value in zip(found, values, strict=True)
-                ]
-        scores = np.array([[v for k, v in figures.items() if k.startswith("accuracy/")] for figures in found.values()])
+        found = [judge(model, source, n_rooms, model_seed(seed)).metrics() for model in models.values()]
+        metrics = [metric for metric in found[0] if metric.startswith("accuracy/")]
+        scores = np.array([[figures[metric] for metric in metrics] for figures in found])
+        for metric, values in zip(metrics, scores.T.tolist(), strict=True):
+            rows.append(Row(setting, name, metric, *mean(values, seed)))
+            rows += [
+                Row(setting, name, metric, value, along="seed", at=run)
+                for run, value in zip(models, values, strict=True)
+            ]
         rows += aggregate_rows(setting, name, scores, seed)
     return rows
 
 
 def agent_rows(name: str, agents: Sequence[Agent], setups: Mapping[str, list[Setup]], seed: int) -> list[Row]:
-    """Success rate and SPL of an agent's runs in each setting, and both over all settings."""
+    """Success rate and SPL of an agent's runs in each setting, and SPL over all settings."""
     rows, scores = list[Row](), list[list[float]]()
     for setting, some in setups.items():
         episodes = [run(some, agent, walks_before(agent, some, seed)) for agent in agents]
@@ -112,10 +109,10 @@ def rows_of(folder: Path, n_rooms: int, n_episodes: int, seed: int, device: str)
     for name in progress(names, "seeds"):
         runs = runs_of(folder, name)
         if name in PRESETS:
-            rows += model_rows(name, runs, n_rooms, seed, device)
+            models = {run: load_model(path, device) for run, path in runs.items()}
+            rows += model_rows(name, models, n_rooms, seed)
         if name == "random-wall":
-            agents: list[Agent] = [ESWMAgent(load_model(path).to(device)) for path in runs.values()]
-            rows += agent_rows("eswm", agents, anywhere, seed)
+            rows += agent_rows("eswm", list(map(ESWMAgent, models.values())), anywhere, seed)
         elif name == "epn":
             rows += agent_rows(name, [EPNAgent.from_pretrained(path, device) for path in runs.values()], anywhere, seed)
         elif name == "a2c-lstm":
@@ -136,6 +133,8 @@ def main(argv: list[str] | None = None) -> list[Row]:
     options.add_count("--rooms", (20, 100, 450), "of each setting of a model")
     options.add_count("--episodes", (5, 50, 200), "of each setting of an agent")
     args = options.parse_args(argv)
+    if not args.runs.is_dir():
+        options.error(f"{args.runs} is no folder")
     rows = rows_of(args.runs, args.rooms, args.episodes, args.seed, args.device)
     if not rows:
         options.error(f"{args.runs} holds no finished runs, such as RUNS/rw-t/seed-0/rw-t.safetensors")

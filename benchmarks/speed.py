@@ -1,8 +1,8 @@
 """How fast the parts are, each beside something familiar in the same run.
 
-Figures of different machines do not compare; the ratios of one run do. Everything runs on one thread unless --device
-names a GPU for the model. EnvPool, xland-minigrid and navix stand beside our environments where they are installed:
-`pip install envpool xminigrid navix`.
+Figures of different machines do not compare; the ratios of one run do. Everything runs on one thread; --device is that
+of hexagonal rooms' tables and of training. EnvPool, xland-minigrid and navix stand beside our environments where they
+are installed: `pip install envpool xminigrid navix`.
 """
 
 from __future__ import annotations
@@ -112,12 +112,9 @@ def vector_rows(seed: int, budget: float) -> list[Row]:
     n_steps = 600 if budget >= 1 else 40
     rows = []
     for env_id in ("ESWM-RandomWall-v0", "ESWM-RandomWallExplore-v0", "ESWM-MiniGrid-v0", "ESWM-MiniGridExplore-v0"):
-        kinds = {
-            f"rooms-{VECTOR_ROOMS}": ("vector_entry_point", VECTOR_ROOMS),
-            f"sync-{SYNC_ROOMS}": ("sync", SYNC_ROOMS),
-        }
         calls: dict[str, Callable[[], object]] = {}
-        for name, (mode, n_rooms) in kinds.items():
+        taken: dict[str, int] = {}
+        for kind, mode, n_rooms in (("rooms", "vector_entry_point", VECTOR_ROOMS), ("sync", "sync", SYNC_ROOMS)):
             envs = gym.make_vec(env_id, n_rooms, mode)
             envs.reset(seed=seed)
             steps = n_steps if mode == "vector_entry_point" else 40
@@ -127,26 +124,25 @@ def vector_rows(seed: int, budget: float) -> list[Row]:
                 for action in actions:
                     envs.step(action)
 
-            calls[name] = walk
-            kinds[name] = (mode, actions.size)
-        seconds = seconds_per_call(calls, budget)
-        rates = {name: kinds[name][1] / seconds[name] for name in calls}
+            calls[f"{kind}-{n_rooms}"], taken[f"{kind}-{n_rooms}"] = walk, actions.size
+        rates = {name: taken[name] / seconds for name, seconds in seconds_per_call(calls, budget).items()}
         rows += [Row("vector-environments", f"{env_id}-{name}", "steps_per_second", rates[name]) for name in rates]
         ours, theirs = rates.values()
         rows.append(Row("vector-environments", f"{env_id}-{'/'.join(rates)}", "ratio", ours / theirs))
     return rows
 
 
-def view_rows(rng: np.random.Generator, budget: float) -> list[Row]:
+def view_rows(seed: int, budget: float) -> list[Row]:
     """MiniGrid's views: new layouts, where each action leads and what each pose shows, beside the views alone."""
     env = gym.make("ESWM-MiniGrid-v0").unwrapped
-    env.reset(seed=0)
+    env.reset(seed=seed)
     room = GridBatch.of(env.grid_classes[None])
     where = poses(SIZE)[room.free[0]].tolist()
 
-    def ours() -> None:
-        grids = generate_grids(rng, VIEW_ROOMS, GridConfig())
+    def ours() -> GridBatch:
+        grids = generate_grids(np.random.default_rng(seed), VIEW_ROOMS, GridConfig())
         views_of(grids), targets_of(grids)
+        return grids
 
     def theirs() -> None:
         for x, y, env.agent_dir in where:
@@ -154,7 +150,7 @@ def view_rows(rng: np.random.Generator, budget: float) -> list[Row]:
             MiniGridEnv.gen_obs(env)
 
     times = seconds_per_call({"batched": ours, "minigrid-gen-obs": theirs}, budget)
-    floor = int(free_poses(generate_grids(rng, VIEW_ROOMS, GridConfig())).sum())
+    floor = int(free_poses(ours()).sum())
     rates = {"batched": floor / times["batched"], "minigrid-gen-obs": len(where) / times["minigrid-gen-obs"]}
     rows = [Row("views", method, "views_per_second", value) for method, value in rates.items()]
     faster = rates["batched"] / rates["minigrid-gen-obs"]
@@ -190,7 +186,7 @@ def main(argv: list[str] | None = None) -> list[Row]:
         "rooms": lambda: room_rows(rng(seed), budget),
         "environments": lambda: environment_rows(seed, budget),
         "vector environments": lambda: vector_rows(seed, budget),
-        "views": lambda: view_rows(rng(seed), budget),
+        "views": lambda: view_rows(seed, budget),
         "tables": lambda: table_rows(seed, args.device, budget),
         "tables of views": lambda: view_table_rows(seed, budget),
         "planning": lambda: planning_rows(seed, budget),

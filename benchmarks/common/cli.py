@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(option, type=_count, help=f"{what} (default {usual}, --quick {quick}, --full {full})")
 
     def add_parts(self, option: str, weights: Mapping[str, float]) -> None:
-        """Let the user choose some of the parts of a run; otherwise all. Weights are of each in the time it takes."""
+        """Let the user choose some of the parts of a run; otherwise all; `weights` are of each in the time of all."""
         self.parts[option.strip("-")] = weights
         self.add_argument(option, nargs="+", choices=weights, default=list(weights), help="(default all)")
 
@@ -100,6 +100,8 @@ class Parser(argparse.ArgumentParser):
                 there_are = ", ".join(self.settings.full)
                 self.error(f"no {self.word} {', '.join(sorted(unknown))}; there are {there_are}")
             parsed.settings = list(dict.fromkeys(parsed.settings)) or list(self.settings.of(parsed))
+        for name in self.parts:
+            setattr(parsed, name, list(dict.fromkeys(getattr(parsed, name))))
         use_free_cores()
         print(f"this takes about {_duration(self._minutes(parsed))} on two cores", file=sys.stderr, flush=True)
         for name, sizes in self.counts.items():
@@ -120,7 +122,7 @@ class Parser(argparse.ArgumentParser):
         if self.settings:
             chosen = sum(map(self.weight, parsed.settings)) / sum(map(self.weight, self.settings.of(parsed)))
         for name, weights in self.parts.items():
-            chosen *= sum(weights[part] for part in set(getattr(parsed, name))) / sum(weights.values())
+            chosen *= sum(weights[part] for part in getattr(parsed, name)) / sum(weights.values())
         return chosen * sum(minutes) / len(minutes)
 
 

@@ -62,7 +62,7 @@ SETTINGS: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "permuted-square-1024": ("square", (32, 32)),
 }
 THOUSAND = ("hexagon-1027", "square-1024", "permuted-square-1024")
-EXPERIMENTS = {"map": 2, "online": 4, "wall": 3, "growth": 1}  # and the share of each in the time that all take
+EXPERIMENTS = {"map": 2, "online": 4, "wall": 3, "growth": 1}  # and the weight of each in the time that all take
 HELD = 0.5  # share of the moves in the bank where actions are unknown
 RADII = (10, 18, 31, 57, 100)  # of the worlds that grow
 WALL = 3  # locations of a new wall
@@ -261,10 +261,12 @@ def main(argv: list[str] | None = None) -> list[Row]:
     options.add_count("--pairs", (5, 50, 200), "starts and goals in each world")
     options.add_argument("--model", default="lattices", metavar="NAME|FILE", help="pretrained or saved (%(default)s)")
     args = options.parse_args(argv)
+    if args.experiments == ["growth"] and args.chosen:
+        options.error("growth has worlds of its own; name no setting beside it")
     radii = (2, 3) if args.quick else RADII if args.full else RADII[:2]
     model, seed = find_model(args.model, args.device), room_seeds(args.seed, 1)[0]
     rows = []
-    for name in progress(args.settings, "large"):
+    for name in progress(args.settings if args.experiments != ["growth"] else (), "large"):
         permuted = name.startswith("permuted")
         world = draw_world(*SETTINGS[name], seed, HELD if permuted else 0.0)
         lattice = lattice_of(*world.lattice)

@@ -10,7 +10,7 @@ it does.
 
   shipped       the shipped `random-wall` at both sizes, and in Open Arena, which it was not trained on
   random-wall   models with about a million parameters and the same minutes of training; eswm-t-longer and
-                eswm-t-relational have more; eswm-agent is the shipped one, relational, trained for 159 minutes and on
+                eswm-t-relational have more; eswm-agent is the shipped one, relational, trained for 239 minutes and on
                 more than the paper's rooms; lookup knows the memories alone, path-integrator the lattice, within
                 connected memories; tem-t and ...-trajectory read trajectories, tem-t and emwm complete end states
                 alone; emwm-nearest looks up one memory, emwm five

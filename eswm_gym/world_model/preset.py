@@ -25,8 +25,8 @@ class Preset:
             begins with one and gets the others one by one.
 
     Raises:
-        ValueError: if the model has another number of actions than a source or setting, or takes shorter banks; or if
-            loops are to be added to a model that has one.
+        ValueError: if the model has another number of actions than a source or setting, or takes shorter banks; if
+            all_loops_from is outside [0, 1); or if loops are to be added to a model that has one.
     """
 
     model: ModelConfig
@@ -40,6 +40,8 @@ class Preset:
     all_loops_from: float = 0.0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.all_loops_from < 1:
+            raise ValueError(f"all_loops_from must be a share from 0 to below 1, got {self.all_loops_from}")
         if self.all_loops_from and getattr(self.model, "loops", 1) == 1:
             raise ValueError(f"{self.model} applies its blocks once, but all_loops_from is {self.all_loops_from}")
         for source in (*self.sources, *self.settings.values(), *(source for _, source in self.lessons)):

@@ -6,8 +6,8 @@ standard deviation over seeds of all held-out figures are written to DIR/summary
 for the sweep; on a cluster (`--address auto`, or the variable RAY_ADDRESS) DIR must be a folder that all nodes share.
 
 What it costs: P presets x S seeds x M minutes of one core each, since one core is what a trial takes, as many at once
-as there are cores. Measured here: one core trains on 4,000 to 7,000 pairs a second with the preset random-wall, and the
-shipped model took 159 core-minutes. Five seeds of an hour are five core-hours, or an hour on five cores. The twelve
+as there are cores. Measured here: one core trains on about 7,000 pairs a second with the preset random-wall, and the
+shipped model took 239 core-minutes. Five seeds of an hour are five core-hours, or an hour on five cores. The twelve
 presets of the paper's comparison with five seeds of an hour are 60 core-hours, under four hours on 16 cores.
 Ray itself adds some ten seconds at the start and nothing after. Trials that share a core by overbooking it
 (`--cpus 0.5`) learn half as much in the same minutes: compare by `--steps` then.

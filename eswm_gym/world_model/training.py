@@ -148,7 +148,7 @@ class Run:
         model = load_model(path)
         if not self.model.starts_from(model):
             raise ValueError(f"{path} is a model with {model.config}, preset {self.name!r} has {self.preset.model}")
-        self.origin = read_info(path).get("training")
+        self.origin = read_info(path).get("training", {})
 
     def train(self, steps: int | None = None, minutes: float = 60.0, workers: int = 0) -> bool:
         """Train until `steps`, or without them `minutes`, in all, counting what was done before a resume.

@@ -125,3 +125,9 @@ def test_large(tmp_path):
     assert {row.at for row in rows if row.along == "locations"} == {19, 37}
     with pytest.raises(SystemExit):
         main(["hexagon-7"])
+
+
+def test_growth_has_worlds_of_its_own(capsys):
+    with pytest.raises(SystemExit):
+        main(["hexagon-91", "--experiments", "growth"])
+    assert "growth has worlds of its own" in capsys.readouterr().err

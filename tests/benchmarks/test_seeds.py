@@ -27,10 +27,12 @@ def test_intervals_draw_the_runs_of_each_task_by_themselves():
     )
 
 
-def test_a_folder_of_runs(tmp_path):
+def test_a_folder_of_runs(tmp_path, capsys):
     pytest.importorskip("lightning")
-    with pytest.raises(SystemExit):
-        seeds.main([str(tmp_path)])
+    for folder, said in ((tmp_path, "holds no finished runs"), (tmp_path / "none", "none is no folder")):
+        with pytest.raises(SystemExit):
+            seeds.main([str(folder)])
+        assert said in capsys.readouterr().err
     for seed in (0, 3):
         options = ["--seed", str(seed), "--out", str(tmp_path / "tiny" / f"seed-{seed}")]
         train(["tiny", "--steps", "4", "--device", "cpu", "--no-compile", "--eval-rooms", "2", *options])

@@ -1,15 +1,18 @@
 """The reference that room generation is measured against does the same work."""
 
 import random
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
 import pytest
 import speed
+import speed_models
 import speed_peers
 from common import timing
 
 from eswm_gym.rooms import RoomConfig, generate_rooms, hex_lattice, spanning_banks
+from eswm_gym.world_model.presets import PRESETS
 
 
 def test_the_networkx_bank_is_a_minimal_spanning_bank():
@@ -64,6 +67,25 @@ def test_vector_environments_are_compared_step_for_step(monkeypatch):
     assert rows["ESWM-RandomWall-v0-rooms-8"] == 8 * 40 / 2
     assert rows["ESWM-RandomWall-v0-sync-2"] == 2 * 40 / 2
     assert rows["ESWM-RandomWall-v0-rooms-8/sync-2"] == 4
+
+
+@pytest.mark.slow
+def test_training_is_timed_with_the_loops_that_a_model_has_at_each_time(monkeypatch):
+    """Half of the time one loop or two, which take a second here, then three, which take two."""
+    tiny = PRESETS["tiny"]
+    looped = replace(tiny, model=replace(tiny.model, loops=3), all_loops_from=0.5)
+    monkeypatch.setitem(speed_models.PRESETS, "random-wall", looped)
+
+    def timed(calls, budget):
+        for call in calls.values():
+            call()
+        return {name: 2.0 if name == "3 loops" else 1.0 for name in calls}
+
+    monkeypatch.setattr(speed_models, "seconds_per_call", timed)
+    rows = {(row.method, row.metric): row.value for row in speed_models.training_rows(0, "cpu", 0.0)}
+    pairs = looped.rooms * looped.queries
+    assert rows["random-wall", "pairs_per_second"] == pytest.approx(pairs * (1 / 1 + 1 / 2) / 2)
+    assert rows["random-wall", "share_of_peak"] > 0
 
 
 @pytest.mark.slow

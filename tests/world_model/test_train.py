@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 pytest.importorskip("lightning")
 
 from eswm_gym.runs import FINAL_LR  # noqa: E402
-from eswm_gym.world_model import load_model  # noqa: E402
+from eswm_gym.world_model import load_model, save_model  # noqa: E402
 from eswm_gym.world_model.presets import PRESETS  # noqa: E402
 from eswm_gym.world_model.train import main, parse_args  # noqa: E402
 from eswm_gym.world_model.training import Run, fabric_for, loops_at, lr_scale  # noqa: E402
@@ -24,6 +24,14 @@ def run_in(folder, seed=0, name="tiny"):
     fabric = fabric_for("cpu", "32-true", folder)
     fabric.launch()
     return Run(name, fabric, folder, seed, compiled=False)
+
+
+@pytest.fixture
+def looped(monkeypatch):
+    """The name of a preset whose model begins with one of its three loops."""
+    tiny = PRESETS["tiny"]
+    monkeypatch.setitem(PRESETS, "tiny-looped", replace(tiny, model=replace(tiny.model, loops=3), all_loops_from=0.5))
+    return "tiny-looped"
 
 
 def weights(run):
@@ -96,23 +104,25 @@ def test_same_seed_same_weights_and_another_seed_others(tmp_path):
     assert not same(weights(runs[0]), weights(runs[2]))
 
 
-def test_half_and_half_is_the_same_as_in_one_go(tmp_path):
-    whole = run_in(tmp_path / "whole")
+@pytest.mark.parametrize("name", ["tiny", "tiny-looped"])
+def test_half_and_half_is_the_same_as_in_one_go(tmp_path, name, looped):
+    whole = run_in(tmp_path / "whole", name=name)
     whole.train(steps=8)
 
-    first = run_in(tmp_path / "halves")
+    first = run_in(tmp_path / "halves", name=name)
     step, taken = first._step, []
 
-    def stop_after_four(*args):
+    def stop_after_three(*args):
         taken.append(1)
-        if len(taken) == 4:
+        if len(taken) == 3:
             signal.raise_signal(signal.SIGINT)
         return step(*args)
 
-    first._step = stop_after_four
+    first._step = stop_after_three
     assert first.train(steps=8) is False
-    assert first.step == 4
-    second = run_in(tmp_path / "halves")
+    assert first.step == 3
+    assert first.model.loops == (2 if name == looped else 1)
+    second = run_in(tmp_path / "halves", name=name)
     second.resume()
     assert second.train(steps=8) is True
     assert same(weights(whole), weights(second))
@@ -223,11 +233,7 @@ def test_loops_are_added_one_by_one():
     assert loops_at(0.0, 7, 0.0) == 7
 
 
-def test_a_model_gets_its_loops_while_it_trains_and_a_trained_one_has_them(tmp_path, monkeypatch):
-    tiny = PRESETS["tiny"]
-    looped = replace(tiny, model=replace(tiny.model, loops=3), all_loops_from=0.5)
-    monkeypatch.setitem(PRESETS, "tiny-looped", looped)
-
+def test_a_model_gets_its_loops_while_it_trains_and_a_trained_one_has_them(tmp_path, looped):
     def loops_of(run):
         applied, blocks = [], []
         run.model.blocks[0].register_forward_hook(lambda *_: blocks.append(1))
@@ -243,18 +249,23 @@ def test_a_model_gets_its_loops_while_it_trains_and_a_trained_one_has_them(tmp_p
         run.train(steps=8)
         return applied
 
-    first = run_in(tmp_path / "first", name="tiny-looped")
+    first = run_in(tmp_path / "first", name=looped)
     assert loops_of(first) == [1, 1, 2, 2, 3, 3, 3, 3]
     assert first.model.loops == 3
     first.finish(n_rooms=1)
-    second = run_in(tmp_path / "second", name="tiny-looped")
-    second.start_from(tmp_path / "first" / "tiny-looped")
-    assert loops_of(second) == [3] * 8
+    save_model(first.model, tmp_path / "bare")  # which does not say how it was trained
+    for given in (tmp_path / "first" / looped, tmp_path / "bare"):
+        second = run_in(tmp_path / f"from-{given.name}", name=looped)
+        second.start_from(given)
+        assert loops_of(second) == [3] * 8
 
 
-def test_loops_are_not_added_to_a_model_that_has_one():
+def test_loops_that_cannot_be_added_are_refused(looped):
     with pytest.raises(ValueError, match="applies its blocks once, but all_loops_from is 0.5"):
         replace(PRESETS["tiny"], all_loops_from=0.5)
+    for share in (-0.1, 1.0):
+        with pytest.raises(ValueError, match=f"a share from 0 to below 1, got {share}"):
+            replace(PRESETS[looped], all_loops_from=share)
 
 
 @pytest.mark.parametrize(
