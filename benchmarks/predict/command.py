@@ -45,7 +45,7 @@ from predict.measures import Run
 
 
 def main(argv: list[str] | None = None) -> list[Row]:
-    options = Parser(__doc__, BySize(1, 4, 22))
+    options = Parser(__doc__, BySize(1, 4, 26))
     options.add_settings(EXPERIMENTS, word="experiment")
     options.add_count("--rooms", (20, 80, 450), "rooms of each setting, 48 queries each")
     args = options.parse_args(argv)
