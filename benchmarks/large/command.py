@@ -261,12 +261,13 @@ def main(argv: list[str] | None = None) -> list[Row]:
     options.add_count("--pairs", (5, 50, 200), "starts and goals in each world")
     options.add_argument("--model", default="lattices", metavar="NAME|FILE", help="pretrained or saved (%(default)s)")
     args = options.parse_args(argv)
-    if args.experiments == ["growth"] and args.chosen:
+    only_growth = args.experiments == ["growth"]
+    if only_growth and args.chosen:
         options.error("growth has worlds of its own; name no setting beside it")
     radii = (2, 3) if args.quick else RADII if args.full else RADII[:2]
     model, seed = find_model(args.model, args.device), room_seeds(args.seed, 1)[0]
     rows = []
-    for name in progress(args.settings if args.experiments != ["growth"] else (), "large"):
+    for name in progress(() if only_growth else args.settings, "large"):
         permuted = name.startswith("permuted")
         world = draw_world(*SETTINGS[name], seed, HELD if permuted else 0.0)
         lattice = lattice_of(*world.lattice)
